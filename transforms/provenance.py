@@ -1,0 +1,70 @@
+"""Who made a table: the run, and the chunker with everything that shaped its output."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from typing import Literal
+
+WriteMode = Literal["overwrite", "append", "error_if_exists"]
+
+
+def pipeline_version() -> str:
+    """Version of the installed Chunkmill."""
+    try:
+        return version("chunkmill")
+    except PackageNotFoundError:
+        return "0+unknown"
+
+
+def canonical_json(value: object) -> str:
+    """JSON of `value` that is the same for equal values: sorted keys, no spaces, text as it is."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkerRecord:
+    """A chunker as the table remembers it, a row of `chunkers/`.
+
+    Args:
+        name: Strategy.
+        version: Version of its algorithm.
+        hash: Fingerprint, 16 hex digits.
+        settings: Canonical JSON of every setting.
+        tokenizer: Name of the tokenizer.
+        vocabulary_digest: SHA-256 of the tokenizer's vocabulary, in hex.
+        chunk_size: Budget, in tokens.
+    """
+
+    name: str
+    version: int
+    hash: str
+    settings: str
+    tokenizer: str
+    vocabulary_digest: str
+    chunk_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of the job, as every row of the table names it.
+
+    Args:
+        run_id: Id; the same inputs and settings have the same, so that a second try finishes the first.
+        created_at: Logical time, microseconds since 1970 in UTC, the same in every row.
+        mode: What happens to what the table holds already.
+        shards: Shards of the table; a document belongs to one by the hash of its id.
+        job_id: Name the scheduler gave, if any.
+        settings: Every setting of the job, without secrets.
+        keep_text: Whether the ledger keeps each document's text.
+    """
+
+    run_id: str
+    created_at: int
+    mode: WriteMode = "overwrite"
+    shards: int = 1
+    job_id: str | None = None
+    settings: Mapping[str, object] = field(default_factory=dict)
+    keep_text: bool = False
