@@ -1,0 +1,238 @@
+"""What every chunking strategy is: frozen settings with a fingerprint, and one way from a document to its chunks."""
+
+from __future__ import annotations
+
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from typing_extensions import Self
+
+from transforms.chunkers.finishing import finish
+from transforms.chunkers.measured import Measured
+from transforms.chunkers.packing import Piece
+from transforms.errors import ChunkingError, ConfigError
+from transforms.fingerprint import fingerprint
+from transforms.parsers import blocks_of
+from transforms.provenance import ChunkerRecord, canonical_json
+from transforms.records import Chunk, Document, DocumentChunks
+from transforms.tokenizers import Engine, Tokenizer, get_tokenizer, identity_of
+
+
+class Chunker(BaseModel, ABC):
+    """A chunking strategy with its settings, which are checked when it is made and never change.
+
+    A strategy says in `cut` which slices of a document become chunks; ids, headings, lines and all else that a
+    chunk carries are added here, the same way for every strategy.
+
+    Args:
+        chunk_size: Longest chunk, in tokens of `tokenizer`; at least 1.
+        chunk_overlap: Most tokens that neighbours share: tokens (int), or a share of `chunk_size` (float in [0, 1)).
+        tokenizer: What counts tokens: a name that `get_tokenizer` knows, or any object that is a `Tokenizer`.
+        engine: What encodes for tiktoken's encodings. The ids are the same, so it is not in the fingerprint.
+
+    Raises:
+        ConfigError: If a setting is unknown or refused; it names the setting and the value.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, validate_default=True)
+
+    name: ClassVar[str]
+    VERSION: ClassVar[int] = 1
+
+    chunk_size: int = Field(default=512, ge=1)
+    chunk_overlap: int = 0
+    tokenizer: str | Tokenizer = "cl100k_base"
+    engine: Engine = "auto"
+
+    def __init__(self, **settings: Any) -> None:
+        try:
+            super().__init__(**settings)
+        except ValidationError as error:
+            raise _config_error(type(self), error) from None
+
+    @field_validator("chunk_size", "chunk_overlap", mode="before")
+    @classmethod
+    def _no_bool(cls, value: object) -> object:
+        # bool is an int to pydantic, and 512 written as True is a slip.
+        if isinstance(value, bool):
+            raise ValueError("must be a number")
+        return value
+
+    @field_validator("chunk_overlap", mode="before")
+    @classmethod
+    def _share_to_tokens(cls, value: object, info: ValidationInfo) -> object:
+        """A share of `chunk_size` becomes tokens, so that equal settings have equal fingerprints."""
+        if isinstance(value, str) and not value.strip().lstrip("+-").isdigit():
+            value = float(value)
+        if not isinstance(value, float):
+            return value
+        if not (math.isfinite(value) and 0 <= value < 1):
+            raise ValueError("as a share of chunk_size it must be in [0, 1)")
+        # Exact in decimal: 0.29 of 100 is 29, though 0.29 * 100 is a little less.
+        return int(Decimal(str(value)) * info.data.get("chunk_size", 1))
+
+    @field_validator("tokenizer", mode="after")
+    @classmethod
+    def _known_tokenizer(cls, value: str | Tokenizer) -> str | Tokenizer:
+        identity_of(value)
+        return value
+
+    @model_validator(mode="after")
+    def _makes_progress(self) -> Self:
+        if not 0 <= self.chunk_overlap < self.chunk_size:
+            raise ConfigError(
+                "chunk_overlap", self.chunk_overlap, f"must be at least 0 and less than chunk_size={self.chunk_size}"
+            )
+        return self
+
+    @abstractmethod
+    def cut(self, measured: Measured, start: int, end: int) -> Iterable[Piece]:
+        """The slices of [start, end) that become chunks, in order.
+
+        Args:
+            measured: The document.
+            start: First character to cut, in code points.
+            end: End of what is to be cut.
+        """
+
+    def chunk(self, document: Document) -> list[Chunk]:
+        """All chunks of a document, in order; none if it is blank.
+
+        Args:
+            document: The document.
+
+        Raises:
+            ChunkingError: If the document cannot be cut.
+        """
+        return list(self.chunk_document(document).chunks)
+
+    def chunk_document(self, document: Document) -> DocumentChunks:
+        """All chunks of a document, with what the ledger says of it.
+
+        Args:
+            document: The document.
+
+        Raises:
+            ChunkingError: If the document cannot be cut.
+        """
+        if document.text.isspace() or not document.text:
+            return DocumentChunks(document, (), "blank", self.record)
+        if not document.text.isascii():
+            self._refuse_surrogates(document)
+        measured = Measured(document, blocks_of(document), self.counter)
+        pieces = list(self.cut(measured, 0, len(document.text)))
+        chunks, lost = finish(measured, pieces, self.name, self.record.hash)
+        return DocumentChunks(document, chunks, "ok", self.record, lost)
+
+    def _refuse_surrogates(self, document: Document) -> None:
+        try:
+            document.text.encode()
+        except UnicodeEncodeError as error:
+            raise ChunkingError(
+                document.document_id,
+                self.name,
+                "surrogate",
+                f"half a surrogate pair at {error.start}; replace it, as reading a document does",
+            ) from None
+
+    @cached_property
+    def counter(self) -> Tokenizer:
+        """The tokenizer itself, loaded when first needed."""
+        return get_tokenizer(self.tokenizer, self.engine) if isinstance(self.tokenizer, str) else self.tokenizer
+
+    @cached_property
+    def record(self) -> ChunkerRecord:
+        """The chunker as the table remembers it."""
+        name, digest = identity_of(self.tokenizer)
+        settings = {
+            key: _plain(value) for key, value in self.settings().items() if key not in ("engine", "tokenizer")
+        }
+        return ChunkerRecord(
+            name=self.name,
+            version=self.VERSION,
+            hash=fingerprint(
+                {
+                    "strategy": self.name,
+                    "version": self.VERSION,
+                    "settings": settings,
+                    "tokenizer": name,
+                    "vocabulary": digest,
+                }
+            ),
+            settings=canonical_json({**settings, "tokenizer": name}),
+            tokenizer=name,
+            vocabulary_digest=digest,
+            chunk_size=self.chunk_size,
+        )
+
+    def settings(self) -> dict[str, Any]:
+        """Every setting by its name."""
+        return {key: getattr(self, key) for key in type(self).model_fields}
+
+    def fingerprint(self) -> str:
+        """16 hex digits that change when, and only when, the chunks of some document may."""
+        return self.record.hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Workers load tokenizers themselves; only the settings travel.
+        return _rebuild, (type(self), self.settings())
+
+
+def nested_chunker(value: object, info: ValidationInfo) -> object:
+    """A chunker used by another one, from its name or a table of its settings.
+
+    Args:
+        value: Name, table with a `name`, or a chunker, which is taken as it is.
+        info: The settings of the outer chunker so far; what the inner one does not set is taken from them.
+
+    Raises:
+        ConfigError: If the inner chunker refuses its settings, or could pass the outer budget.
+    """
+    # The registry imports every strategy, and so this module.
+    from transforms.chunkers import get_chunker
+
+    inherited = {key: info.data[key] for key in Chunker.model_fields if key in info.data}
+    if len(inherited) < len(Chunker.model_fields):
+        return value  # the outer settings are refused already
+    if isinstance(value, str):
+        value = get_chunker(value, **inherited)
+    elif isinstance(value, Mapping) and isinstance(value.get("name"), str):
+        value = get_chunker(**{**inherited, **value})
+    if isinstance(value, Chunker):
+        if value.chunk_size > inherited["chunk_size"]:
+            limit = inherited["chunk_size"]
+            raise ConfigError(f"{info.field_name}.chunk_size", value.chunk_size, f"is larger than chunk_size={limit}")
+        if identity_of(value.tokenizer) != identity_of(inherited["tokenizer"]):
+            raise ConfigError(f"{info.field_name}.tokenizer", value.tokenizer, "must be the tokenizer of the chunker")
+    return value
+
+
+def _rebuild(kind: type[Chunker], settings: dict[str, Any]) -> Chunker:
+    return kind(**settings)
+
+
+def _plain(value: object) -> object:
+    """A setting as JSON: a nested chunker by its own record."""
+    if isinstance(value, Chunker):
+        return {"strategy": value.name, "version": value.VERSION, "settings": json.loads(value.record.settings)}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _config_error(kind: type[Chunker], error: ValidationError) -> ConfigError:
+    first = error.errors()[0]
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, ConfigError):
+        return cause
+    setting = ".".join(map(str, first["loc"])) or kind.name
+    if first["type"] == "extra_forbidden":
+        known = ", ".join(kind.model_fields)
+        return ConfigError(setting, first["input"], f"{kind.name} has no such setting; it has {known}")
+    return ConfigError(setting, first["input"], first["msg"].removeprefix("Value error, "))

@@ -1,0 +1,251 @@
+"""Where cuts may fall: the ladder of blank line, line, sentence, clause, word, grapheme.
+
+A level looks for its boundaries only around the place where a cut is wanted, by searching for the marks that make
+one, so that a text costs what its cuts cost and not what its characters cost. A boundary is the position after its
+mark: what divides stays with the piece on its left.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+# White space within a line.
+_BLANKS = " \t\u3000\u00a0\x0b\x0c\x1c\x1d\x1e\x1f\x85\u1680\u2028\u2029\u202f\u205f" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
+_STOPS_BEFORE_WHITE_SPACE = ".!?…"
+_STOPS = _STOPS_BEFORE_WHITE_SPACE + "。！？；｡؟۔।॥።"
+_PAUSES_BEFORE_WHITE_SPACE = ",;:"
+_PAUSES = _PAUSES_BEFORE_WHITE_SPACE + "，、；：،؛"
+_CLOSERS = "\"'”’»)]}」』）】》〉〕］｝"
+_ABBREVIATIONS = frozenset(
+    "mr mrs ms dr prof sr jr st vs etc al approx inc ltd co corp dept est fig figs no nos vol ed eds pp sec cf e.g i.e "
+    "eg ie jan feb mar apr jun jul aug sep sept oct nov dec u.s u.k a.m p.m gen col lt sgt capt rev hon gov sen rep "
+    "bzw ca z.b d.h usw nr bd hr fr abb".split()
+)
+_BLANK_LINE = re.compile(r"[^\S\n\r]*(?:\r\n|\n|\r)")
+_AFTER_STOP = re.compile(f"[{re.escape(_STOPS)}]*[{re.escape(_CLOSERS)}]*")
+# How far before its boundary a mark may stand: a stop, a few closers, a space.
+_MARK_REACH = 4
+# Long enough for any abbreviation with the bracket before it.
+_ABBREVIATION_REACH = 10
+
+Accept = Callable[[str, int], "int | None"]
+
+
+class Level(Protocol):
+    """One rung of the ladder, on one text."""
+
+    def last(self, start: int, end: int) -> int | None:
+        """Last boundary after `start` whose mark begins at or before `end`; None if there is none."""
+
+    def first(self, start: int, end: int) -> int | None:
+        """First boundary after `start` and before `end`; None if there is none."""
+
+
+class MarkLevel:
+    """Boundaries after certain marks.
+
+    Args:
+        text: The text.
+        marks: What may make a boundary.
+        accept: Given the text and the position of a mark, the boundary it makes there, or None.
+    """
+
+    def __init__(self, text: str, marks: Sequence[str], accept: Accept) -> None:
+        self._text = text
+        self._marks = [mark for mark in marks if mark in text]
+        self._accept = accept
+        self._seen: dict[str, tuple[int, int]] = {}
+
+    def last(self, start: int, end: int) -> int | None:
+        """Last boundary after `start` whose mark begins at or before `end`; None if there is none."""
+        text, best, low = self._text, None, start
+        for mark in self._marks:
+            high = end + len(mark)
+            while (at := text.rfind(mark, low, high)) >= 0:
+                boundary = self._accept(text, at)
+                if boundary is not None and boundary > start:
+                    best, low = boundary, at + 1
+                    break
+                high = at + len(mark) - 1
+        return best
+
+    def first(self, start: int, end: int) -> int | None:
+        """First boundary after `start` and before `end`; None if there is none."""
+        best = None
+        for mark in self._marks:
+            at = self._next(mark, max(0, start - _MARK_REACH))
+            while 0 <= at < end:
+                boundary = self._accept(self._text, at)
+                if boundary is not None and boundary > start:
+                    if boundary < end:
+                        best = end = boundary
+                    break
+                at = self._next(mark, at + 1)
+        return best
+
+    def _next(self, mark: str, start: int) -> int:
+        """Next place of a mark, or -1; remembered, so that a far one is looked for once."""
+        asked, at = self._seen.get(mark, (0, -2))
+        if at == -2 or asked > start or 0 <= at < start:
+            at = self._text.find(mark, start)
+            self._seen[mark] = start, at
+        return at
+
+
+class PlaceLevel:
+    """Boundaries at given places.
+
+    Args:
+        ends: Where the pieces end, ascending.
+        starts: Where the piece after each of them starts.
+    """
+
+    def __init__(self, ends: Sequence[int], starts: Sequence[int]) -> None:
+        self._ends = ends
+        self._starts = starts
+
+    def last(self, start: int, end: int) -> int | None:
+        """Last boundary after `start` whose piece ends at or before `end`; None if there is none."""
+        place = bisect_right(self._ends, end) - 1
+        return self._starts[place] if place >= 0 and self._starts[place] > start else None
+
+    def first(self, start: int, end: int) -> int | None:
+        """First boundary after `start` and before `end`; None if there is none."""
+        place = bisect_right(self._starts, start)
+        return self._starts[place] if place < len(self._starts) and self._starts[place] < end else None
+
+
+class KeepingWhole:
+    """A level without the boundaries that lie inside certain spans.
+
+    Args:
+        level: The level.
+        spans: What is kept whole, ascending; the start of each is a boundary.
+    """
+
+    def __init__(self, level: Level, spans: Sequence[tuple[int, int]]) -> None:
+        self._level = level
+        self._starts = [start for start, _ in spans]
+        self._ends = [end for _, end in spans]
+
+    def last(self, start: int, end: int) -> int | None:
+        """Last boundary after `start` whose mark begins at or before `end`; None if there is none."""
+        boundary = self._level.last(start, end)
+        if boundary is None:
+            return None
+        span = bisect_right(self._starts, boundary - 1) - 1
+        if span < 0 or boundary >= self._ends[span]:
+            return boundary
+        return self._starts[span] if self._starts[span] > start else None
+
+    def first(self, start: int, end: int) -> int | None:
+        """First boundary after `start` and before `end`; None if there is none."""
+        while (boundary := self._level.first(start, end)) is not None:
+            span = bisect_right(self._starts, boundary - 1) - 1
+            if span < 0 or boundary >= self._ends[span]:
+                return boundary
+            if self._starts[span] > start:
+                return self._starts[span]
+            start = self._ends[span] - 1
+        return None
+
+
+def blank_lines(text: str) -> Level:
+    """Boundaries after blank lines."""
+    if "\r" not in text and " \n" not in text and "\t\n" not in text and text.isascii():
+        return MarkLevel(text, ["\n\n"], lambda _, at: at + 2)
+    return MarkLevel(text, ["\n", "\r"], _after_blank_line)
+
+
+def lines(text: str) -> Level:
+    """Boundaries after lines."""
+    return MarkLevel(text, ["\n", "\r"], _after_line)
+
+
+def sentences(text: str) -> Level:
+    """Boundaries after sentences, as far as punctuation tells."""
+    return MarkLevel(text, _STOPS_BEFORE_WHITE_SPACE if text.isascii() else _STOPS, _after_sentence)
+
+
+def clauses(text: str) -> Level:
+    """Boundaries after clauses."""
+    return MarkLevel(text, _PAUSES_BEFORE_WHITE_SPACE if text.isascii() else _PAUSES, _after_clause)
+
+
+def words(text: str) -> Level:
+    """Boundaries after white space."""
+    return MarkLevel(text, _BLANKS + "\n\r", lambda _, at: at + 1)
+
+
+def cells(text: str) -> Level:
+    """Boundaries between the cells of a Markdown table's row."""
+    return MarkLevel(text, "|", _after_cell)
+
+
+def separators(text: str, strings: Sequence[str]) -> Level:
+    """Boundaries after any of some strings, the longest first where several match.
+
+    Args:
+        text: The text.
+        strings: The separators, none empty.
+    """
+    if len(strings) == 1:
+        return MarkLevel(text, strings, lambda _, at: at + len(strings[0]))
+    pattern = re.compile("|".join(map(re.escape, sorted(strings, key=len, reverse=True))))
+    places = [match.span() for match in pattern.finditer(text)]
+    return PlaceLevel([start for start, _ in places], [end for _, end in places])
+
+
+def _after_line(text: str, at: int) -> int:
+    return at + 2 if text.startswith("\r\n", at) else at + 1
+
+
+def _after_blank_line(text: str, at: int) -> int | None:
+    match = _BLANK_LINE.match(text, _after_line(text, at))
+    return match.end() if match else None
+
+
+def _after_sentence(text: str, at: int) -> int | None:
+    """The end of the sentence that the stop at `at` ends; none in `3.14`, after `Dr.`, after an initial."""
+    match = _AFTER_STOP.match(text, at)
+    end = match.end() if match else at + 1
+    if end == len(text):
+        return end
+    if text[at] not in _STOPS_BEFORE_WHITE_SPACE:
+        return end
+    if not text[end].isspace():
+        return None
+    if text[at] == "." and end == at + 1 and _is_abbreviation(text, at):
+        return None
+    return end + 1
+
+
+def _is_abbreviation(text: str, at: int) -> bool:
+    """Whether the full stop at `at` belongs to its word: an abbreviation, an initial or a list number."""
+    head = text[max(0, at - _ABBREVIATION_REACH) : at]
+    word = head.split()[-1] if head and not head[-1].isspace() else ""
+    word = word.lstrip("([{\"'“‘«")
+    if len(word) == 1 and word.isalpha():
+        return word.isupper()
+    if word.isdigit() and len(word) <= 3:
+        before = at - len(word)
+        return before == 0 or text[before - 1] == "\n"
+    return word.lower() in _ABBREVIATIONS
+
+
+def _after_clause(text: str, at: int) -> int | None:
+    if text[at] not in _PAUSES_BEFORE_WHITE_SPACE:
+        return at + 1
+    return at + 2 if at + 1 < len(text) and text[at + 1].isspace() else None
+
+
+def _after_cell(text: str, at: int) -> int | None:
+    opens_row = at == 0 or text[at - 1] in "\n\r"
+    closes_row = at + 1 == len(text) or text[at + 1] in "\n\r"
+    escaped = at > 0 and text[at - 1] == "\\"
+    return None if opens_row or closes_row or escaped else at + 1

@@ -1,0 +1,108 @@
+"""A document as every strategy sees it: slices with exact token counts and with clean edges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from transforms.chunkers.graphemes import Graphemes
+from transforms.chunkers.rulers import Ruler, regions_between_gaps, ruler, white_end, white_start
+from transforms.records import Block, Document
+from transforms.tokenizers.base import Tokenizer
+
+# More than any budget: what is never to stand in one chunk.
+_ENDLESS = 1 << 62
+
+
+class Measured:
+    """The text of a document, measured once.
+
+    Token counts, white space at the edges and grapheme clusters are decided here and nowhere else.
+
+    Args:
+        document: The document.
+        blocks: Its blocks, in order.
+        tokenizer: What counts.
+    """
+
+    def __init__(self, document: Document, blocks: Sequence[Block], tokenizer: Tokenizer) -> None:
+        self.document = document
+        self.text = document.text
+        self._tokenizer = tokenizer
+        self._graphemes = Graphemes(self.text)
+        self.blocks = [block for raw in blocks if (block := self._usable(raw))]
+        self._line_marks = "\n\r" if "\r" in self.text else "\n"
+
+    def _usable(self, block: Block) -> Block | None:
+        """A block whose edges divide no grapheme cluster, a heading with a title; None if nothing is left of it."""
+        start, end = self.edge_before(block.start), self.edge_before(block.end)
+        if (start, end) != (block.start, block.end):
+            if start == end:
+                return None
+            block = replace(block, start=start, end=end)
+        return _as_heading(block, self.text) if block.kind == "heading" else block
+
+    @cached_property
+    def ruler(self) -> Ruler:
+        """The tokens of the text."""
+        return ruler(self.text, self._tokenizer)
+
+    @cached_property
+    def regions(self) -> list[tuple[int, int]]:
+        """The parts of the text between its hard gaps; no chunk reaches across one."""
+        return list(regions_between_gaps(self.text))
+
+    def count(self, start: int, end: int) -> int:
+        """Tokens of a slice; more than any budget if it spans a hard gap."""
+        if len(self.regions) > 1 and not any(low <= start and end <= high for low, high in self.regions):
+            return _ENDLESS
+        return self.ruler.count(start, end)
+
+    def begin(self, position: int, limit: int, *, keep_spaces: bool = False) -> int:
+        """Where a chunk from `position` on begins: after blank lines, before the indentation of its first line.
+
+        Args:
+            position: First position it may hold.
+            limit: End of what it may hold; returned if there is only white space up to it.
+            keep_spaces: Whether spaces in the middle of a line, where `position` is, are held too.
+        """
+        text = self.text
+        if position < limit and not text[position].isspace():
+            return position
+        black = white_end(text, position, limit)
+        if black == limit:
+            return limit
+        line = max(text.rfind(mark, position, black) for mark in self._line_marks) + 1
+        if not line:
+            line = position if keep_spaces or not position or text[position - 1] in "\n\r" else black
+        # White space can be the base of a cluster: a space with a combining mark.
+        return max(position, self._graphemes.floor(line))
+
+    def finish(self, position: int, start: int) -> int:
+        """Where a chunk up to `position` ends: without trailing white space; at least at `start`."""
+        text = self.text
+        if position > start and not text[position - 1].isspace():
+            return position
+        return max(start, self._graphemes.ceil(white_start(text, position, start)))
+
+    def trim(self, start: int, end: int) -> tuple[int, int]:
+        """A slice with clean edges; empty if it is blank."""
+        start = self.begin(start, end)
+        return start, self.finish(end, start)
+
+    def edge_before(self, position: int) -> int:
+        """Last position up to `position` that divides no grapheme cluster."""
+        return self._graphemes.floor(position)
+
+    def edge_after(self, position: int) -> int:
+        """First position from `position` on that divides no grapheme cluster."""
+        return self._graphemes.ceil(position)
+
+
+def _as_heading(block: Block, text: str) -> Block:
+    """A heading with a title and a level of 1 to 6; without any title it is none, and changes nothing."""
+    title = block.title or text[block.start : block.end].strip().strip("#").strip()
+    if not title.strip():
+        return replace(block, kind="other", level=None, title=None)
+    return replace(block, title=title, level=min(max(block.level or 1, 1), 6))

@@ -1,0 +1,308 @@
+"""Packing: pieces of a text joined to chunks that fill the budget and never pass it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from transforms.chunkers import boundaries
+from transforms.chunkers.boundaries import KeepingWhole, Level, PlaceLevel
+from transforms.chunkers.measured import Measured
+from transforms.chunkers.rulers import white_end
+from transforms.records import Span
+
+# Levels of a ladder, coarse to fine: a name from `_LEVELS`, or the separators of one level. Graphemes come after all.
+LevelName = str | tuple[str, ...]
+Ladder = tuple[LevelName, ...]
+
+PROSE: Ladder = ("blank line", "line", "sentence", "clause", "word")
+CODE: Ladder = ("blank line", "line", "word")
+TABLE: Ladder = ("line", "cell", "sentence", "clause", "word")
+
+_LEVELS: Mapping[str, Callable[[str], Level]] = {
+    "blank line": boundaries.blank_lines,
+    "line": boundaries.lines,
+    "sentence": boundaries.sentences,
+    "clause": boundaries.clauses,
+    "word": boundaries.words,
+    "cell": boundaries.cells,
+}
+# Blocks that stay whole while they fit.
+_KEPT_WHOLE = frozenset({"code", "table"})
+_NO_OVERLAP_ACROSS = _KEPT_WHOLE | {"heading"}
+# Where an overlap starts best; the first of these that offers anything in reach is taken.
+_OVERLAP_LEVELS = ("sentence", "line", "word")
+# Boundaries tried at one level before the next finer one is; each costs a count.
+_TRIES = 4
+
+
+@dataclass(slots=True)
+class Piece:
+    """A chunk to be: where it lies, and what its strategy knows of it.
+
+    Args:
+        start: First character, overlap included.
+        new: First character that the chunk before does not hold.
+        end: End, in code points.
+        tokens: Tokens of the slice.
+        over_budget: Whether that is more than the budget, which no cut could mend or the strategy promised.
+        kind: Kind of chunk; None to go by the blocks it holds.
+        heading_level: Level, for a heading chunk.
+        parent: Place of the chunk it stands under among the document's pieces.
+        fallback: The strategy that cut it, if not the document's own.
+    """
+
+    start: int
+    new: int
+    end: int
+    tokens: int
+    over_budget: bool = False
+    kind: str | None = None
+    heading_level: int | None = None
+    parent: int | None = None
+    fallback: str | None = None
+
+
+class Packer:
+    """Packs one document, greedily and level by level.
+
+    What lies between two boundaries of the coarsest level is a piece; neighbouring pieces are joined while the
+    joined slice fits, and a piece that does not fit alone is packed by itself at the next finer level.
+
+    Args:
+        measured: The document.
+        size: Budget of a chunk, in tokens.
+        overlap: Most tokens a chunk shares with the one before.
+        ladder: Levels at which to cut, coarse to fine.
+        by_kind: Ladders for what lies in a block of a certain kind.
+    """
+
+    def __init__(
+        self,
+        measured: Measured,
+        size: int,
+        overlap: int = 0,
+        ladder: Ladder = PROSE,
+        by_kind: Mapping[str, Ladder] | None = None,
+    ) -> None:
+        self._measured = measured
+        self._size = size
+        self._overlap = overlap
+        self._ladder = ladder
+        self._by_kind = {"code": CODE, "table": TABLE} if by_kind is None else by_kind
+        self._levels: dict[LevelName, Level] = {}
+
+    def pack(self, start: int, end: int) -> Iterator[Piece]:
+        """Chunks of [start, end), in order.
+
+        Args:
+            start: First character, in code points.
+            end: End of what is packed.
+        """
+        for low, high in self._measured.regions:
+            if low < end and start < high:
+                yield from self._pack_region(max(low, start), min(high, end))
+
+    def _pack_region(self, start: int, end: int) -> Iterator[Piece]:
+        measured, previous = self._measured, None
+        new = measured.begin(start, end)
+        # What is being packed: the end of the piece at hand, its ladder, and the level on it.
+        stack = [(end, self._ladder, 0)]
+        while stack:
+            stop, ladder, depth = stack[-1]
+            if new >= stop:
+                stack.pop()
+                continue
+            lead = self._lead(previous, new) if previous and self._overlap else new
+            if depth < len(ladder):
+                level = self._level(ladder[depth])
+                piece = self._whole(lead, new, stop) or self._longest(level, lead, new, stop)
+                if piece is None:
+                    first = level.first(white_end(measured.text, new, stop), stop)
+                    if lead < new:
+                        piece = self._whole(new, new, first or stop)
+                        if piece:
+                            piece = self._lengthened(piece, lead)
+                    if piece is None:
+                        if first is None:
+                            stack.pop()
+                        stack.append((first or stop, *self._finer(ladder, depth, new, first or stop)))
+                        continue
+            else:
+                piece = self._graphemes(lead, new, stop)
+            yield piece
+            previous = piece
+            new = measured.begin(piece.end, end)
+
+    def _whole(self, start: int, new: int, stop: int) -> Piece | None:
+        """All that is left of the piece at hand, if it fits."""
+        end = self._measured.finish(stop, new)
+        if end > self._measured.ruler.reach(start, self._size):
+            return None
+        tokens = self._measured.count(start, end)
+        return Piece(start, new, end, tokens) if tokens <= self._size else None
+
+    def _longest(self, level: Level, start: int, new: int, stop: int) -> Piece | None:
+        """The most pieces of a level that fit together, if any does."""
+        measured = self._measured
+        black = white_end(measured.text, new, stop)
+        reach = furthest = min(measured.ruler.reach(start, self._size), stop - 1)
+        before = stop
+        while furthest > black:
+            boundary = level.last(black, furthest)
+            if boundary is None:
+                return None
+            if boundary < before:
+                end = measured.finish(boundary, new)
+                if end <= reach:
+                    tokens = measured.count(start, end)
+                    if tokens <= self._size:
+                        return Piece(start, new, end, tokens)
+                before = boundary
+                furthest = min(furthest, end)
+            furthest -= 1
+        return None
+
+    def _graphemes(self, start: int, new: int, stop: int) -> Piece:
+        """The most grapheme clusters that fit; one that does not fit alone is a chunk over budget."""
+        measured, size = self._measured, self._size
+        black = white_end(measured.text, new, stop)
+        bare = max(new, measured.edge_before(black))
+        for lead in dict.fromkeys((start, new, bare)):
+            edge = measured.edge_before(min(measured.ruler.reach(lead, size), stop))
+            while edge > black:
+                end = measured.finish(edge, new)
+                tokens = measured.count(lead, end)
+                if tokens <= size:
+                    return Piece(lead, max(lead, new), end, tokens)
+                # Of n tokens too many, about the share of n is cut off; a character can be several.
+                edge = measured.edge_before(edge - max(1, (end - lead) * (tokens - size) // tokens))
+        end = measured.edge_after(black + 1)
+        tokens = measured.count(bare, end)
+        return Piece(bare, bare, end, tokens, over_budget=tokens > size)
+
+    def _lead(self, previous: Piece, new: int) -> int:
+        """Where a chunk after `previous` starts: the overlap that the settings allow, on the best boundary."""
+        low = max(previous.new, self._barrier(previous.end))
+        if low >= previous.end:
+            return new
+        low = max(low, self._measured.ruler.back(previous.end, self._overlap), previous.start + 1)
+        fits = self._within(previous.end, self._overlap)
+        lead = self._first_that_fits(low, previous.end, fits)
+        return new if lead is None else lead
+
+    def _lengthened(self, piece: Piece, lead: int) -> Piece:
+        """`piece` with as much of the overlap from `lead` on as the budget allows."""
+        low = max(lead + 1, self._measured.ruler.back(piece.end, self._size))
+        start = self._first_that_fits(low, piece.new, self._within(piece.end, self._size))
+        if start is not None:
+            piece.start, piece.tokens = start, self._measured.count(start, piece.end)
+        return piece
+
+    def _within(self, end: int, budget: int) -> Callable[[int], bool]:
+        return lambda start: self._measured.count(start, end) <= budget
+
+    def _first_that_fits(self, low: int, end: int, fits: Callable[[int], bool]) -> int | None:
+        """First good place to start from in [low, end) that fits: a sentence, else a line, a word, a grapheme."""
+        measured = self._measured
+        for name in _OVERLAP_LEVELS:
+            level, place = self._level(name), low - 1
+            for _ in range(_TRIES):
+                boundary = level.first(place, end)
+                if boundary is None:
+                    break
+                start = measured.begin(boundary, end)
+                if start < end and fits(start):
+                    return start
+                place = boundary
+        start = measured.edge_after(low)
+        for _ in range(_TRIES):
+            if start < end and not measured.text[start].isspace() and fits(start):
+                return start
+            start = measured.edge_after(start + 1)
+        return None
+
+    def _finer(self, ladder: Ladder, depth: int, start: int, stop: int) -> tuple[Ladder, int]:
+        """The ladder and level for a piece that is too large for this one."""
+        kind = self._kind_of(start, stop)
+        finer = self._by_kind.get(kind) if kind else None
+        return (ladder, depth + 1) if finer is None or finer is ladder else (finer, 0)
+
+    def _kind_of(self, start: int, stop: int) -> str | None:
+        """Kind of the block that holds all of a slice, if one does."""
+        blocks = self._measured.blocks
+        place = bisect_right(self._block_starts, start) - 1
+        if place < 0 or self._measured.finish(stop, start) > blocks[place].end:
+            return None
+        return blocks[place].kind
+
+    def _barrier(self, end: int) -> int:
+        """End of the last block before `end` that no overlap reaches into."""
+        place = bisect_right(self._barriers, end) - 1
+        return self._barriers[place] if place >= 0 else 0
+
+    def _level(self, name: LevelName) -> Level:
+        level = self._levels.get(name)
+        if level is None:
+            level = self._make_level(name)
+            if self._kept_whole:
+                level = KeepingWhole(level, self._kept_whole)
+            self._levels[name] = level
+        return level
+
+    def _make_level(self, name: LevelName) -> Level:
+        if isinstance(name, tuple):
+            return boundaries.separators(self._measured.text, name)
+        if name == "block":
+            blocks = self._measured.blocks
+            return PlaceLevel([block.end for block in blocks[:-1]], [block.start for block in blocks[1:]])
+        return _LEVELS[name](self._measured.text)
+
+    @cached_property
+    def _block_starts(self) -> Sequence[int]:
+        return [block.start for block in self._measured.blocks]
+
+    @cached_property
+    def _barriers(self) -> Sequence[int]:
+        return [block.end for block in self._measured.blocks if block.kind in _NO_OVERLAP_ACROSS]
+
+    @cached_property
+    def _kept_whole(self) -> Sequence[Span]:
+        return [
+            (block.start, block.end)
+            for block in self._measured.blocks
+            if block.kind in _KEPT_WHOLE and self._measured.count(block.start, block.end) <= self._size
+        ]
+
+
+def join(measured: Measured, parts: Sequence[Span], size: int) -> Iterator[tuple[Span, Piece | None]]:
+    """Neighbouring parts joined while they fit.
+
+    Args:
+        measured: The document.
+        parts: Spans that follow each other, in order.
+        size: Budget, in tokens.
+
+    Yields:
+        For each group its span and the chunk it makes; None where a single part does not fit.
+    """
+    at = 0
+    while at < len(parts):
+        start = measured.begin(*parts[at])
+        reach = measured.ruler.reach(start, size)
+        after = at + 1
+        while after < len(parts) and measured.finish(parts[after][1], start) <= reach:
+            after += 1
+        piece = None
+        while True:
+            end = measured.finish(parts[after - 1][1], start)
+            tokens = measured.count(start, end)
+            if tokens <= size:
+                piece = Piece(start, start, end, tokens)
+            if piece or after == at + 1:
+                break
+            after -= 1
+        yield (parts[at][0], parts[after - 1][1]), piece
+        at = after

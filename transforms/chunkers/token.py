@@ -1,0 +1,70 @@
+"""The strategy `token`: windows of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from pydantic import Field
+
+from transforms.chunkers.base import Chunker
+from transforms.chunkers.measured import Measured
+from transforms.chunkers.packing import Piece
+from transforms.records import Span
+
+
+class TokenChunker(Chunker):
+    """Windows of `chunk_size` tokens over one tokenisation of the text, each `chunk_overlap` back into the last.
+
+    A window edge that falls inside a grapheme cluster moves inward, so a window may be shorter than `chunk_size`
+    and, but for a single cluster, is never longer. White space at the edges of a window is left out of its chunk.
+
+    Raises:
+        ConfigError: If a setting is unknown or refused.
+    """
+
+    name: ClassVar[str] = "token"
+
+    chunk_size: int = Field(default=256, ge=1)
+
+    def cut(self, measured: Measured, start: int, end: int) -> Iterator[Piece]:
+        """The slices of [start, end) that become chunks, in order."""
+        covered = begun = start - 1
+        for low, high in measured.regions:
+            for window_start, window_end in self.windows(measured, max(low, start), min(high, end)):
+                piece_start = measured.begin(window_start, window_end, keep_spaces=True)
+                piece_end = measured.finish(window_end, piece_start)
+                # Trimmed, a window can lie inside the one before.
+                if piece_start < piece_end and piece_start > begun and piece_end > covered:
+                    tokens = measured.count(piece_start, piece_end)
+                    yield Piece(
+                        piece_start, max(piece_start, covered), piece_end, tokens, tokens > self.chunk_size
+                    )
+                    begun, covered = piece_start, piece_end
+
+    def windows(self, measured: Measured, start: int, end: int) -> Iterator[Span]:
+        """The windows as the budget cuts them, white space included, up to the first that reaches `end`."""
+        ends = measured.ruler.ends
+        first = int(ends.searchsorted(start, "right"))
+        while start < end:
+            last = first + self.chunk_size - 1
+            stop = min(int(ends[last]), end) if last < len(ends) else end
+            stop = self._inward(measured, start, measured.edge_before(stop))
+            yield start, stop
+            if stop >= end:
+                return
+            # The step is counted from where the window really ended, so that nothing between two is left out.
+            first = int(ends.searchsorted(stop, "right")) - self.chunk_overlap
+            step = measured.edge_after(int(ends[first - 1])) if first > 0 else 0
+            start = max(step, measured.edge_after(start + 1)) if step < stop else stop
+            first = int(ends.searchsorted(start, "right"))
+
+    def _inward(self, measured: Measured, start: int, stop: int) -> int:
+        """End of a window that is within the budget when it is tokenised by itself, or of its first cluster."""
+        smallest = measured.edge_after(start + 1)
+        while stop > smallest:
+            tokens = measured.count(start, stop)
+            if tokens <= self.chunk_size:
+                return stop
+            stop = measured.edge_before(stop - max(1, (stop - start) * (tokens - self.chunk_size) // tokens))
+        return max(stop, smallest)
