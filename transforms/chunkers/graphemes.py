@@ -21,20 +21,16 @@ class Graphemes:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._ascii = text.isascii()
+        self._plain = text.isascii() and "\r" not in text
         self._edges: list[int] = []
 
     def is_edge(self, position: int) -> bool:
         """Whether a cut at `position` divides no cluster."""
         text = self._text
-        if not 0 < position < len(text):
+        if self._plain or not 0 < position < len(text):
             return True
-        if self._ascii:
-            return not (text[position] == "\n" and text[position - 1] == "\r")
         verdict = _edge_between(text[position - 1], text[position])
-        if verdict is not None:
-            return verdict
-        return self.floor(position) == position
+        return self.floor(position) == position if verdict is None else verdict
 
     def floor(self, position: int) -> int:
         """Last cluster edge at or before `position`."""
@@ -46,7 +42,7 @@ class Graphemes:
 
     def _is_plain_edge(self, position: int) -> bool:
         text = self._text
-        if not 0 < position < len(text):
+        if self._plain or not 0 < position < len(text):
             return True
         return _edge_between(text[position - 1], text[position]) is True
 

@@ -51,7 +51,9 @@ class Measured:
     @cached_property
     def regions(self) -> list[tuple[int, int]]:
         """The parts of the text between its hard gaps; no chunk reaches across one."""
-        return list(regions_between_gaps(self.text))
+        return [
+            (self.edge_before(start), self.edge_before(end)) for start, end in regions_between_gaps(self.text)
+        ]
 
     def count(self, start: int, end: int) -> int:
         """Tokens of a slice; more than any budget if it spans a hard gap."""

@@ -120,7 +120,7 @@ class Packer:
                 level = self._level(ladder[depth])
                 piece = self._whole(lead, new, stop) or self._longest(level, lead, new, stop)
                 if piece is None:
-                    first = level.first(white_end(measured.text, new, stop), stop)
+                    first = self._first(level, new, stop)
                     if lead < new:
                         piece = self._whole(new, new, first or stop)
                         if piece:
@@ -135,6 +135,14 @@ class Packer:
             yield piece
             previous = piece
             new = measured.begin(piece.end, end)
+
+    def _first(self, level: Level, new: int, stop: int) -> int | None:
+        """End of the first piece of a level, if that is not all that is left."""
+        boundary = level.first(white_end(self._measured.text, new, stop), stop)
+        if boundary is None:
+            return None
+        boundary = self._measured.edge_after(boundary)
+        return boundary if boundary < stop else None
 
     def _whole(self, start: int, new: int, stop: int) -> Piece | None:
         """All that is left of the piece at hand, if it fits."""
@@ -154,6 +162,7 @@ class Packer:
             boundary = level.last(black, furthest)
             if boundary is None:
                 return None
+            boundary = measured.edge_after(boundary)
             if boundary < before:
                 end = measured.finish(boundary, new)
                 if end <= reach:

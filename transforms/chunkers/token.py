@@ -34,13 +34,14 @@ class TokenChunker(Chunker):
             for window_start, window_end in self.windows(measured, max(low, start), min(high, end)):
                 piece_start = measured.begin(window_start, window_end, keep_spaces=True)
                 piece_end = measured.finish(window_end, piece_start)
-                # Trimmed, a window can lie inside the one before.
-                if piece_start < piece_end and piece_start > begun and piece_end > covered:
-                    tokens = measured.count(piece_start, piece_end)
-                    yield Piece(
-                        piece_start, max(piece_start, covered), piece_end, tokens, tokens > self.chunk_size
-                    )
-                    begun, covered = piece_start, piece_end
+                if piece_start == piece_end or piece_end <= covered:
+                    continue  # trimmed, a window can be blank or lie inside the one before
+                if piece_start <= begun:
+                    piece_start = measured.edge_after(begun + 1)
+                tokens = measured.count(piece_start, piece_end)
+                new = max(piece_start, covered)
+                yield Piece(piece_start, new, piece_end, tokens, tokens > self.chunk_size)
+                begun, covered = piece_start, piece_end
 
     def windows(self, measured: Measured, start: int, end: int) -> Iterator[Span]:
         """The windows as the budget cuts them, white space included, up to the first that reaches `end`."""
@@ -54,7 +55,7 @@ class TokenChunker(Chunker):
             if stop >= end:
                 return
             # The step is counted from where the window really ended, so that nothing between two is left out.
-            first = int(ends.searchsorted(stop, "right")) - self.chunk_overlap
+            first = int(ends.searchsorted(stop, "left")) + 1 - self.chunk_overlap
             step = measured.edge_after(int(ends[first - 1])) if first > 0 else 0
             start = max(step, measured.edge_after(start + 1)) if step < stop else stop
             first = int(ends.searchsorted(start, "right"))

@@ -1,0 +1,157 @@
+"""Parsers: what turns a document as it was read into text and blocks. Pure; Beam is not needed here."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from transforms.errors import ParseError
+from transforms.parsers.decoding import decode, known_charset, normalize
+from transforms.parsers.markdown import parse_markdown
+from transforms.parsers.media_types import is_text, media_type_of, split_media_type
+from transforms.parsers.plain_text import parse_plain_text
+from transforms.records import Block, Document, RawDocument
+
+__all__ = ["PARSERS", "ParseSettings", "Parser", "blocks_of", "parse"]
+
+_REMOVED = re.compile("\\A\ufeff|\r(?=\n)")
+
+
+class ParseSettings(BaseModel):
+    """How documents are parsed.
+
+    Args:
+        on_undecodable: What to do with bytes that are of no encoding told for them: `replace` puts U+FFFD
+            and counts, an encoding such as `windows-1252` reads the document in that one, `fail` makes it a
+            dead letter.
+        max_text_bytes: Largest document, in bytes as read. For larger ones raise it, and workers' memory.
+        markdown: Whether to find the blocks of Markdown now. If not, a chunker that needs them does.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    on_undecodable: str = "replace"
+    max_text_bytes: int = Field(default=64 * 2**20, ge=1)
+    markdown: bool = True
+
+    @field_validator("on_undecodable")
+    @classmethod
+    def _is_a_policy(cls, value: str) -> str:
+        if value not in {"replace", "fail"} and not known_charset(value):
+            raise ValueError(f"{value!r} is neither 'replace' nor 'fail' nor an encoding that Python knows")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Parser:
+    """A way to find the structure of a text.
+
+    Args:
+        name: Name, as documents record it.
+        version: Raised when the same text gives other blocks.
+        read: Blocks and metadata of a text.
+    """
+
+    name: str
+    version: str
+    read: Callable[[str], tuple[tuple[Block, ...], Mapping[str, object]]]
+
+
+_PLAIN_TEXT = Parser("plain_text", "1", parse_plain_text)
+PARSERS: dict[str, Parser] = {
+    "text/plain": _PLAIN_TEXT,
+    "text/markdown": Parser("markdown", "1", parse_markdown),
+}
+
+
+def parse(raw: RawDocument, settings: ParseSettings) -> Document:
+    """The document that `raw` holds.
+
+    Text of a media type without a parser is read as plain text. Blocks that came with the text are taken as
+    they are, moved where normalising the text moved it. The metadata gain `decoding`, what was done to get
+    the text, and `front_matter`.
+
+    Raises:
+        ParseError: `too_large`; `no_parser` for a binary format; `not_text` or `undecodable`, see `decode`;
+            `bad_blocks` if the blocks that came with the text do not fit it.
+    """
+    content = raw.content
+    source = content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
+    if len(source) > settings.max_text_bytes:
+        raise ParseError(
+            "too_large",
+            f"{len(source)} bytes are more than {settings.max_text_bytes}; raise --max_text_bytes to read it",
+        )
+    declared, charset = split_media_type(raw.media_type)
+    # The name of an object that holds many documents says nothing of them.
+    named = media_type_of(raw.source.uri) if raw.source.row is None else None
+    media_type = declared or named or "text/plain"
+    if isinstance(content, str):
+        decoded = normalize(content)
+    elif is_text(media_type):
+        decoded = decode(content, raw.charset or charset, settings.on_undecodable)
+    else:
+        raise ParseError("no_parser", f"there is no parser of {media_type}; give its text, or leave it out")
+
+    parser = PARSERS.get(media_type, _PLAIN_TEXT)
+    metadata = dict(raw.metadata)
+    blocks = raw.blocks
+    if blocks is not None:
+        encoding = decoded.encoding or "utf-8"
+        before = content.decode(encoding, "replace") if isinstance(content, bytes) else content
+        blocks = _moved(blocks, before)
+    elif settings.markdown or parser is _PLAIN_TEXT:
+        blocks, found = parser.read(decoded.text)
+        metadata |= found
+    if changes := decoded.changes():
+        metadata["decoding"] = changes
+    digest = raw.source.content_sha256 or hashlib.sha256(source).hexdigest()
+    try:
+        return Document(
+            document_id=raw.document_id,
+            text=decoded.text,
+            media_type=media_type,
+            blocks=blocks,
+            title=raw.title or _title(metadata.get("front_matter")),
+            language=raw.language,
+            license=raw.license,
+            acl_labels=raw.acl_labels,
+            tenant_id=raw.tenant_id,
+            metadata=metadata,
+            source=replace(raw.source, content_sha256=digest),
+            parser_name=parser.name,
+            parser_version=parser.version,
+        )
+    except ValueError as error:
+        raise ParseError("bad_blocks", f"{error}; blocks are counted in code points of the text") from error
+
+
+def blocks_of(document: Document) -> tuple[Block, ...]:
+    """The document's blocks, found now if nobody has parsed its text yet."""
+    if document.blocks is not None:
+        return document.blocks
+    return PARSERS.get(document.media_type, _PLAIN_TEXT).read(document.text)[0]
+
+
+def _moved(blocks: tuple[Block, ...], text: str) -> tuple[Block, ...]:
+    """Blocks of `text` as blocks of the normalised text, which lacks some of its characters."""
+    removed = [found.start() for found in _REMOVED.finditer(text)]
+    if not removed:
+        return blocks
+
+    def moved(position: int) -> int:
+        return position - bisect_left(removed, position)
+
+    moved_blocks = (replace(block, start=moved(block.start), end=moved(block.end)) for block in blocks)
+    # Of a line that was cut off between CR and LF nothing may be left.
+    return tuple(block for block in moved_blocks if block.start < block.end)
+
+
+def _title(front_matter: object) -> str | None:
+    title = front_matter.get("title") if isinstance(front_matter, dict) else None
+    return title if isinstance(title, str) and title.strip() else None

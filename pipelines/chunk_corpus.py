@@ -1,0 +1,162 @@
+"""The job: documents in, a committed chunk table out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from pipelines.options import RunSettings
+from transforms.commit import abort, check_output, read_report, table_shards
+from transforms.errors import ConfigError
+from transforms.fingerprint import fingerprint
+from transforms.provenance import Run, pipeline_version
+from transforms.run_report import Report, with_seconds
+from transforms.shards import Layout
+from transforms.sources import SourceFile, check_columns, estimated_bytes, match, names
+from transforms.storage import public_uri
+
+if TYPE_CHECKING:
+    import apache_beam as beam
+
+    from pipelines.runners import Distribution
+
+_SHARD_BYTES = 128 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A run that is ready to start: everything that could refuse it has been asked.
+
+    Args:
+        settings: What it was told.
+        files: The files it reads.
+        run: The run as the table will name it.
+    """
+
+    settings: RunSettings
+    files: Sequence[SourceFile]
+    run: Run
+
+
+def prepare(settings: RunSettings) -> Job:
+    """List the inputs, check the output, and name the run.
+
+    Args:
+        settings: What the run is told.
+
+    Raises:
+        ConfigError: If an input matches nothing, a column is missing, or the output cannot take the run.
+    """
+    job = settings.job
+    files = match(job.input, allow_empty=job.allow_empty, input_format=settings.read.input_format)
+    _check_apart(job.input, files, job.output)
+    any(check_columns(file, settings.read) for file in files if file.format == "parquet")
+    # Fails here rather than on every worker if the tokenizer cannot be loaded.
+    _ = settings.chunker.counter
+    recorded = settings.recorded()
+    run_id = job.run_id or fingerprint(
+        {
+            "files": [(file.uri, file.size, file.etag, file.version, file.modified_at) for file in files],
+            "settings": recorded,
+            "version": pipeline_version(),
+        }
+    )
+    check_output(job.output, job.mode, run_id)
+    shards = table_shards(job.output) or job.shards or 1 + estimated_bytes(files) // _SHARD_BYTES
+    if job.shards and job.shards != shards:
+        raise ConfigError("shards", job.shards, f"the table has {shards}, which stays as it is")
+    run = Run(
+        run_id=run_id,
+        created_at=_logical_time(job.run_time, files),
+        mode=job.mode,
+        shards=shards,
+        job_id=job.job_id,
+        settings=recorded,
+        keep_text=job.keep_text,
+    )
+    return Job(settings, files, run)
+
+
+def build(job: Job) -> Callable[[beam.Pipeline], object]:
+    """What adds the job's transforms to a pipeline.
+
+    Args:
+        job: The job.
+    """
+    from transforms.chunk import ChunkDocuments
+    from transforms.parse import ParseDocuments
+    from transforms.read import ReadDocuments
+    from transforms.write import WriteChunks
+
+    settings = job.settings
+    layout = Layout(profile="compat" if settings.job.compat else "standard")
+
+    def add_to(pipeline: beam.Pipeline) -> object:
+        return (
+            pipeline
+            | "Read" >> ReadDocuments(job.files, settings.read)
+            | "Parse" >> ParseDocuments(settings.parse)
+            | "Chunk" >> ChunkDocuments(settings.chunker)
+            | "Write" >> WriteChunks(settings.job.output, job.run, settings.chunker.record, layout)
+        )
+
+    return add_to
+
+
+def run(job: Job) -> Report | None:
+    """Run a job to its end and give its report; None if it was only submitted.
+
+    The table is as it was unless the run is committed, also after Ctrl-C.
+
+    Args:
+        job: The job.
+
+    Raises:
+        CommitError: If another run was faster.
+    """
+    from pipelines.runners import run_pipeline
+
+    settings = job.settings
+    try:
+        result = run_pipeline(
+            build(job), runner=settings.job.runner, workers=settings.job.workers, beam_args=settings.beam_args
+        )
+    except BaseException:
+        # Whatever ended the run, Ctrl-C included, its staged files are of no use to anyone.
+        abort(settings.job.output, job.run.run_id)
+        raise
+    report = read_report(settings.job.output, job.run.run_id)
+    engines = [name.partition("engine:")[2] for name in sorted(result.counters) if "engine:" in name]
+    return report and with_seconds(report, _seconds(result.distributions), engines)
+
+
+def _check_apart(inputs: Sequence[str], files: Sequence[SourceFile], output: str) -> None:
+    """Refuse an output whose files the next run would read, and inputs that lie in the output."""
+    root = public_uri(output).rstrip("/") + "/"
+    for file in files:
+        if file.uri.startswith(root):
+            raise ConfigError("input", file.uri, f"lies inside the output {output}; name another output")
+    for pattern in inputs:
+        if names(pattern, f"{root}chunks/chunker=c/source=s/part-00000.parquet"):
+            raise ConfigError("output", output, f"lies inside the input {pattern}; the next run would read it")
+
+
+def _logical_time(given: str | None, files: Sequence[SourceFile]) -> int:
+    if given is None:
+        return max((file.modified_at or 0 for file in files), default=0)
+    try:
+        moment = datetime.fromisoformat(given.replace("Z", "+00:00"))
+    except ValueError as error:
+        raise ConfigError("run_time", given, f"is not an ISO 8601 time: {error}") from None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+    return round(moment.timestamp() * 1_000_000)
+
+
+def _seconds(distributions: Mapping[str, Distribution]) -> dict[str, float]:
+    return {
+        name.removeprefix("chunkmill/").removesuffix("_ms"): value.total / 1000
+        for name, value in distributions.items()
+        if name.endswith("_ms")
+    }

@@ -1,0 +1,206 @@
+"""The command `chunkmill`. Each subcommand imports what it needs, and only then."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+_OK, _FAILED, _BAD_SETTING, _TOO_MANY_ERRORS, _INTERRUPTED = 0, 1, 2, 3, 130
+
+_EXIT_STATUS = """exit status:
+  0    success
+  1    the run failed, or a table does not verify
+  2    a setting was refused; nothing was done
+  3    success, but more documents failed than --max_error_rate allows
+  130  interrupted; the table is as it was"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        arguments: Arguments, without the program's name; those of the process by default.
+
+    Returns:
+        The exit status.
+    """
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    command = _COMMANDS.get(arguments[0]) if arguments else None
+    if command is None:
+        return _overview(arguments)
+    from transforms.errors import ChunkmillError, ConfigError
+
+    try:
+        return command(arguments[1:])
+    except ConfigError as error:
+        print(f"chunkmill: {error}", file=sys.stderr)
+        return _BAD_SETTING
+    except ChunkmillError as error:
+        print(f"chunkmill: {error}", file=sys.stderr)
+        return _FAILED
+    except KeyboardInterrupt:
+        print("chunkmill: interrupted; nothing was committed", file=sys.stderr)
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # Whoever reads has seen enough; Python must not complain at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _OK
+
+
+def _overview(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="chunkmill",
+        description="Turns document corpora into chunk tables for retrieval.",
+        epilog=_EXIT_STATUS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=False)
+    for name, command in _COMMANDS.items():
+        commands.add_parser(name, help=command.__doc__)
+    if parser.parse_args(arguments).version:
+        from transforms.provenance import pipeline_version
+
+        print(f"chunkmill {pipeline_version()}")
+    else:
+        parser.print_help()
+    return _OK
+
+
+def _parser(name: str, command: Callable[..., int]) -> argparse.ArgumentParser:
+    return argparse.ArgumentParser(
+        prog=f"chunkmill {name}",
+        description=command.__doc__,
+        epilog=_EXIT_STATUS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+
+
+def _run(arguments: Sequence[str]) -> int:
+    """Read documents, cut them, and commit the chunk table."""
+    from pipelines import chunk_corpus
+    from pipelines.options import run_parser, run_settings
+    from pipelines.progress import progress
+    from transforms.run_report import summary
+
+    parser = _parser("run", _run)
+    run_parser(parser)
+    flags = vars(parser.parse_args(arguments))
+    settings = run_settings(flags, flags.pop("config"))
+    job = chunk_corpus.prepare(settings)
+    with progress(job):
+        report = chunk_corpus.run(job)
+    if report is None:
+        print(f"run {job.run.run_id} is submitted")
+        return _OK
+    if settings.job.report:
+        Path(settings.job.report).write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    print(summary(report))
+    documents = report["documents"]
+    return _TOO_MANY_ERRORS if documents["failed"] > settings.job.max_error_rate * documents["in"] else _OK
+
+
+def _preview(arguments: Sequence[str]) -> int:
+    """Show what a chunker makes of a few documents."""
+    from pipelines import preview
+    from pipelines.options import add_chunker_flags, add_model_flags, make_chunker, validated
+    from transforms.parsers import ParseSettings
+    from transforms.records import DeadLetter
+    from transforms.sources import ReadSettings
+
+    parser = _parser("preview", _preview)
+    parser.add_argument("file", nargs="+", help="files, folders and patterns; - for standard input")
+    parser.add_argument("-n", type=int, default=None, help="chunks to show of each document (text: 10, json: all)")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="json: one chunk a line")
+    add_chunker_flags(parser)
+    add_model_flags(parser, ReadSettings, ParseSettings)
+    flags = vars(parser.parse_args(arguments))
+    chunker = make_chunker(flags)
+    read, parse = (
+        validated(model, {name: flags[name] for name in model.model_fields if name in flags})
+        for model in (ReadSettings, ParseSettings)
+    )
+    failed = 0
+    for document in preview.documents(flags["file"], read, parse):
+        result = document if isinstance(document, DeadLetter) else preview.cut(document, chunker)
+        if isinstance(result, DeadLetter):
+            failed += 1
+            print(f"chunkmill: {result.document_id}: {result.reason}: {result.message}", file=sys.stderr)
+        elif flags["format"] == "json":
+            if lines := preview.as_json_lines(result, flags["n"]):
+                print(lines)
+        else:
+            print(preview.as_text(result, 10 if flags["n"] is None else flags["n"]))
+    return _TOO_MANY_ERRORS if failed else _OK
+
+
+def _chunkers(arguments: Sequence[str]) -> int:
+    """List the chunking strategies with their settings, defaults and fingerprints."""
+    from pipelines.options import descriptions
+    from transforms.chunkers import CHUNKERS, Chunker
+
+    parser = _parser("chunkers", _chunkers)
+    parser.add_argument("name", nargs="?", choices=sorted(CHUNKERS), help="only this strategy")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="json: one strategy a line")
+    flags = parser.parse_args(arguments)
+    for name in [flags.name] if flags.name else sorted(CHUNKERS):
+        kind = CHUNKERS[name]
+        chunker = kind()
+        texts = {**descriptions(Chunker), **descriptions(kind)}
+        defaults = _defaults(chunker)
+        if flags.format == "json":
+            about = {"name": name, "version": kind.VERSION, "fingerprint": chunker.fingerprint(), "settings": defaults}
+            print(json.dumps(about, ensure_ascii=False))
+            continue
+        print(f"{name}  (version {kind.VERSION}, fingerprint of the defaults {chunker.fingerprint()})")
+        print(f"  {(kind.__doc__ or '').splitlines()[0]}")
+        for setting, value in defaults.items():
+            print(f"  {setting:<16} {json.dumps(value, ensure_ascii=False)}\n{'':<19}{texts[setting]}")
+        print()
+    return _OK
+
+
+def _defaults(chunker: Any) -> dict[str, object]:
+    return {
+        setting: value.name if hasattr(value, "fingerprint") else value for setting, value in chunker.settings().items()
+    }
+
+
+def _verify(arguments: Sequence[str]) -> int:
+    """Prove a table again: its files, its rows and, with the documents at hand, the laws."""
+    from pipelines.options import add_model_flags, validated
+    from transforms.parsers import ParseSettings
+    from transforms.sources import ReadSettings, match
+    from transforms.verify import verify
+
+    parser = _parser("verify", _verify)
+    parser.add_argument("table", help="root of the table")
+    parser.add_argument("--input", action="append", default=[], help="the documents it was made from; repeatable")
+    parser.add_argument("--format", choices=("text", "json"), default="text")
+    add_model_flags(parser, ReadSettings, ParseSettings)
+    flags = vars(parser.parse_args(arguments))
+    read, parse = (
+        validated(model, {name: flags[name] for name in model.model_fields if name in flags})
+        for model in (ReadSettings, ParseSettings)
+    )
+    files = match(flags["input"], input_format=read.input_format) if flags["input"] else []
+    report = verify(flags["table"], files, read, parse)
+    print(json.dumps(report.to_json(), indent=1) if flags["format"] == "json" else report.summary())
+    return _OK if report.ok else _FAILED
+
+
+_COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
+    "run": _run,
+    "preview": _preview,
+    "chunkers": _chunkers,
+    "verify": _verify,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,273 @@
+"""Every flag of the job, and the frozen settings that they become.
+
+A flag is a field of a settings model: its name, default and text are read from there, so that each exists once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from transforms.chunkers import CHUNKERS, Chunker, get_chunker
+from transforms.errors import ConfigError
+from transforms.parsers import ParseSettings
+from transforms.provenance import WriteMode
+from transforms.sources import ReadSettings
+from transforms.sources.columns import COLUMNS
+
+
+class JobSettings(BaseModel):
+    """What a run is to do, besides how documents are read, parsed and cut.
+
+    Args:
+        input: Files, folders and patterns to read, local or `gs://`, `s3://`, `abfs://`. In a pattern `*` stays
+            within a folder and `**` spans any number of them. `*.parquet` holds a document per row, any other
+            file is a document. Repeatable.
+        output: Root of the table: a folder, local or in an object store.
+        mode: `overwrite` replaces exactly what the run covers (its chunker and source), `append` adds to it,
+            `error_if_exists` refuses a table that is there.
+        allow_empty: Take an input that matches nothing for an empty one.
+        shards: Shards of a new table, each written as a whole by one worker; default: one per 128 MiB of input.
+        keep_text: Keep each document's text in the ledger, so that chunks can be sliced anew later.
+        compat: Write plain Parquet encodings, for readers that lack the delta encodings.
+        max_error_rate: Share of documents that may fail before the exit status says so, 0 to 1.
+        run_id: Id of the run; default: derived from the inputs and the settings, so that the same command names
+            the same run and finishes what was interrupted.
+        run_time: Logical time of the run, ISO 8601, written to every row; default: the newest change of any
+            input, so that the same inputs give the same bytes.
+        job_id: Name that a scheduler gave to the job, written to every row.
+        runner: `DirectRunner` (this machine), `SparkRunner`, `DataflowRunner`, or another of Beam's.
+        workers: Worker processes on this machine; at least 1.
+        report: File to write the run's report to, as JSON; it is in the table too, under `control/runs/`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    input: tuple[str, ...] = Field(min_length=1)
+    output: str = Field(min_length=1)
+    mode: WriteMode = "overwrite"
+    allow_empty: bool = False
+    shards: int | None = Field(default=None, ge=1, le=100_000)
+    keep_text: bool = False
+    compat: bool = False
+    max_error_rate: float = Field(default=0.0, ge=0, le=1)
+    run_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$")
+    run_time: str | None = None
+    job_id: str | None = None
+    runner: str = "DirectRunner"
+    workers: int = Field(default=1, ge=1)
+    report: str | None = None
+
+
+class RunSettings(BaseModel):
+    """Everything that one run is told.
+
+    Args:
+        job: What to do.
+        read: How documents are read.
+        parse: How they are parsed.
+        chunker: How they are cut.
+        beam_args: Options handed to Beam as they are.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    job: JobSettings
+    read: ReadSettings
+    parse: ParseSettings
+    chunker: Chunker
+    beam_args: tuple[str, ...] = ()
+
+    def recorded(self) -> dict[str, object]:
+        """The settings that say what the table holds, as the manifest keeps them."""
+        shaping = {"mode", "keep_text", "compat", "job_id", "run_time", "allow_empty"}
+        return {
+            **self.job.model_dump(mode="json", include=shaping),
+            "read": self.read.model_dump(mode="json"),
+            "parse": self.parse.model_dump(mode="json"),
+            "chunker": self.chunker.name,
+            "chunker_hash": self.chunker.fingerprint(),
+            "chunker_settings": self.chunker.record.settings,
+        }
+
+
+# The chunker's flags are those that every strategy has; the rest is reached by --set.
+_CHUNKER_FLAGS = ("chunk_size", "chunk_overlap", "tokenizer", "engine")
+_NOT_FLAGS = {"columns"}
+_EXTRA = {
+    "chunker": f"Chunking strategy: {', '.join(sorted(CHUNKERS))}; see `chunkmill chunkers`.",
+    "set": "key=value: any setting of the chunker, the value as YAML. Repeatable.",
+    "config": "YAML file with flags by name (`input` a list, `set` a table); flags on the command line win.",
+    "beam_args": "Option for Beam, such as --beam_args=--region=europe-west1. Repeatable.",
+}
+
+
+def add_chunker_flags(parser: argparse.ArgumentParser, default: str | None = "recursive") -> None:
+    """Add the flags that choose and set a chunker.
+
+    Args:
+        parser: Where to add them.
+        default: Strategy if none is chosen.
+    """
+    parser.add_argument("--chunker", default=argparse.SUPPRESS, help=f"{_EXTRA['chunker']} Default: {default}")
+    help_of = descriptions(Chunker)
+    for name in _CHUNKER_FLAGS:
+        parser.add_argument(f"--{name}", default=argparse.SUPPRESS, help=help_of[name].replace("%", "%%"))
+    parser.add_argument("--set", action="append", default=argparse.SUPPRESS, metavar="KEY=VALUE", help=_EXTRA["set"])
+
+
+def add_model_flags(parser: argparse.ArgumentParser, *models: type[BaseModel]) -> None:
+    """Add a flag for every field of some settings models.
+
+    Args:
+        parser: Where to add them.
+        *models: The models.
+    """
+    for model in models:
+        group = parser.add_argument_group(model.__name__.removesuffix("Settings").lower())
+        help_of = descriptions(model)
+        for name, info in model.model_fields.items():
+            if name in _NOT_FLAGS:
+                continue
+            options: dict[str, Any] = {"default": argparse.SUPPRESS}
+            if get_origin(info.annotation) is tuple:
+                options["action"] = "append"
+            elif info.annotation is bool:
+                options["action"] = argparse.BooleanOptionalAction
+            elif get_origin(info.annotation) is Literal:
+                options["choices"] = get_args(info.annotation)
+            text = help_of[name].replace("%", "%%")
+            if info.default is not None and not info.is_required() and info.default not in ((), {}):
+                text += f" Default: {info.default}"
+            group.add_argument(f"--{name}", help=text, **options)
+
+
+def run_parser(parser: argparse.ArgumentParser) -> None:
+    """Add all flags of `chunkmill run`.
+
+    Args:
+        parser: Where to add them.
+    """
+    parser.add_argument("--config", default=None, help=_EXTRA["config"])
+    add_chunker_flags(parser)
+    add_model_flags(parser, JobSettings, ReadSettings, ParseSettings)
+    columns = parser.add_argument_group("columns of Parquet inputs; an empty name leaves one out")
+    for name in COLUMNS:
+        columns.add_argument(
+            f"--{column_flag(name)}", default=argparse.SUPPRESS, help=f"Column that holds {name}. Default: {name}"
+        )
+    parser.add_argument("--beam_args", action="append", default=argparse.SUPPRESS, help=_EXTRA["beam_args"])
+
+
+def column_flag(name: str) -> str:
+    """Flag that names the column for a document column."""
+    return "id_column" if name == "document_id" else f"{name}_column"
+
+
+def run_settings(flags: Mapping[str, Any], config: str | None = None) -> RunSettings:
+    """The settings of a run.
+
+    Args:
+        flags: Flags by name, as given; those not given are missing.
+        config: YAML file with further flags; `flags` win.
+
+    Raises:
+        ConfigError: If a setting is unknown or refused, or the file cannot be read.
+    """
+    given = {**(_config_file(config) if config else {}), **flags}
+    chunker = make_chunker(given)
+    for name in ("chunker", "set", *_CHUNKER_FLAGS):
+        given.pop(name, None)
+    columns = {name: given.pop(column_flag(name)) for name in COLUMNS if column_flag(name) in given}
+    beam_args = tuple(given.pop("beam_args", ()))
+    models: dict[str, BaseModel] = {}
+    for key, model in {"read": ReadSettings, "parse": ParseSettings, "job": JobSettings}.items():
+        values = {name: given.pop(name) for name in list(given) if name in model.model_fields}
+        if key == "read" and columns:
+            values["columns"] = {**values.get("columns", {}), **columns}
+        models[key] = validated(model, values)
+    if given:
+        name, value = next(iter(given.items()))
+        raise ConfigError(name, value, "there is no such setting; `chunkmill run --help` lists them all")
+    return RunSettings(**models, chunker=chunker, beam_args=beam_args)
+
+
+def make_chunker(given: Mapping[str, Any]) -> Chunker:
+    """The chunker that some flags choose.
+
+    Args:
+        given: Flags by name; those of other things are passed over.
+
+    Raises:
+        ConfigError: If the strategy is unknown, or it refuses a setting.
+    """
+    settings = {name: given[name] for name in _CHUNKER_FLAGS if name in given}
+    extra = given.get("set", ())
+    pairs = extra.items() if isinstance(extra, Mapping) else map(_pair, extra)
+    for key, value in pairs:
+        if key in settings:
+            raise ConfigError("set", f"{key}={value}", f"is given as --{key} too")
+        settings[key] = value
+    return get_chunker(given.get("chunker", "recursive"), **settings)
+
+
+def validated(model: type[BaseModel], values: Mapping[str, Any]) -> BaseModel:
+    """A settings model from values by name.
+
+    Args:
+        model: The model.
+        values: Values by name of the field.
+
+    Raises:
+        ConfigError: If a value is refused or a required one is missing; it names the setting and the value.
+    """
+    try:
+        return model(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0]) if first["loc"] else model.__name__
+        if first["type"] == "missing":
+            raise ConfigError(name, None, f"is needed: give --{name}") from None
+        raise ConfigError(name, values.get(name), first["msg"].removeprefix("Value error, ")) from None
+
+
+def descriptions(model: type[BaseModel]) -> dict[str, str]:
+    """What a settings model's docstring says of each of its fields.
+
+    Args:
+        model: The model.
+    """
+    section = re.search(r"^Args:\n(.*?)(?=^\S|\Z)", inspect.cleandoc(model.__doc__ or ""), re.M | re.S)
+    items = re.findall(r"^    (\w+): (.*?)(?=^    \w+: |\Z)", section[1], re.M | re.S) if section else []
+    return {name: " ".join(text.split()) for name, text in items}
+
+
+def _pair(item: str) -> tuple[str, Any]:
+    key, equals, value = item.partition("=")
+    if not equals:
+        raise ConfigError("set", item, "must be key=value")
+    try:
+        return key.strip(), yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise ConfigError("set", item, f"the value is not YAML: {error}") from None
+
+
+def _config_file(path: str) -> dict[str, Any]:
+    try:
+        values = yaml.safe_load(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise ConfigError("config", path, f"cannot be read: {error.strerror}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError("config", path, f"is not YAML: {error}") from None
+    if not isinstance(values, Mapping) or not all(isinstance(key, str) for key in values):
+        raise ConfigError("config", path, "must be a table of flags by name")
+    return {key: [value] if key in ("input", "beam_args") and isinstance(value, str) else value for key, value in values.items()}
+
+

@@ -1,0 +1,70 @@
+"""What the stages between reading and writing share: a pure function applied to one document after the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, TypeVar
+
+import apache_beam as beam
+from apache_beam.metrics.metric import Metrics
+
+from transforms.errors import DocumentError
+from transforms.records import DeadLetter, Document, RawDocument
+
+In = TypeVar("In", bound="RawDocument | Document")
+Out = TypeVar("Out")
+
+
+class DocumentStage(beam.DoFn, Generic[In, Out]):
+    """Applies a pure function to each document.
+
+    A document that the function refuses flows on as a dead letter, and so does one that an earlier stage refused:
+    every document that was read leaves the last stage, one way or the other.
+
+    Args:
+        name: Name of the stage, for its counter of milliseconds.
+        function: The function; raises `DocumentError` for a document it refuses.
+    """
+
+    def __init__(self, name: str, function: Callable[[In], Out]) -> None:
+        self._name = name
+        self._function = function
+        self._milliseconds = Metrics.distribution("chunkmill", f"{name}_ms")
+
+    def start_bundle(self) -> None:
+        """Starts the stage's watch."""
+        self._seconds = 0.0
+
+    def process(self, element: In | DeadLetter, *_: Any, **__: Any) -> Iterable[Out | DeadLetter]:
+        """The result for one document, or its dead letter."""
+        if isinstance(element, DeadLetter):
+            return [element]
+        begin = time.process_time()
+        try:
+            return [self._function(element)]
+        except DocumentError as error:
+            return [dead_letter(element, error)]
+        finally:
+            self._seconds += time.process_time() - begin
+
+    def finish_bundle(self) -> None:
+        """Reports the time spent."""
+        self._milliseconds.update(round(self._seconds * 1000))
+
+
+def dead_letter(document: RawDocument | Document, error: DocumentError) -> DeadLetter:
+    """What is written of a document that a stage refused.
+
+    Args:
+        document: The document.
+        error: Why it was refused.
+    """
+    return DeadLetter(
+        document_id=document.document_id,
+        stage=error.stage,
+        reason=error.reason,
+        message=error.message,
+        source=document.source,
+        media_type=document.media_type,
+    )

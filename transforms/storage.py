@@ -1,0 +1,109 @@
+"""Names of files and object stores, and how to reach what they name.
+
+A name is taken literally: nothing in it is escaped, decoded, expanded or read as an option, so that the
+stored name equals the object's. Credentials come from the environment of the process, never from a name.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+
+import fsspec
+
+from transforms.errors import ConfigError
+
+# gcsfs reads this when it is imported; with the feature on, the first call to an emulator waits a minute.
+os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
+
+_STORED = {"local": "file", "gcs": "gs", "s3a": "s3"}
+_STORES = {"gs": "gcs", "s3": "s3", "abfs": "abfs", "abfss": "abfs", "az": "abfs", "memory": "memory"}
+_AZURE = ("abfs", "abfss", "az")
+_INSTALL = {"gcs": "gcsfs", "s3": "'chunkmill[s3]'", "abfs": "'chunkmill[azure]'"}
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_CHAIN = re.compile(r"^[\w+.-]+::|::[\w+.-]+://")
+_USER = re.compile(r"^[^/@]*@")
+# A secret key of S3 may hold slashes.
+_USER_OF_STORE = re.compile(r"^(?!arn:)[^/@:]*:[^@]*@|^[^/@]*@")
+# `?` is an ordinary character of object names, so only a signed query counts as a query there.
+_SIGNATURE = re.compile(
+    r"[?&](?:x-(?:amz|goog)-[\w-]{1,40}|[\w-]{0,20}(?:sig|signature|token|keyid|accessid))=", re.IGNORECASE
+)
+
+
+def filesystem(uri: str, *, setting: str = "uri") -> tuple[fsspec.AbstractFileSystem, str]:
+    """The file system that holds `uri`, and the path there.
+
+    Args:
+        uri: A local path, with or without `file://`, or a URI with one of the schemes `gs`, `gcs`, `s3`,
+            `s3a`, `abfs`, `abfss`, `az`, `memory`.
+        setting: Setting that errors name.
+
+    Raises:
+        ConfigError: If the scheme is none of these, its package is missing, or the URI is empty, is a chain
+            (`::`), holds credentials, or the store refuses to be set up.
+    """
+    scheme, name = _split(uri)
+    public = public_uri(uri)
+    if not name or not uri:
+        raise ConfigError(setting, public, "names no file or folder")
+    if _CHAIN.search(uri):
+        raise ConfigError(
+            setting, public, "chained file systems (`::`) are refused; before a local name write ./"
+        )
+    if scheme == "file":
+        return fsspec.filesystem("file"), name
+    if scheme not in _STORES:
+        known = ", ".join(["file", *_STORED, *_STORES])
+        raise ConfigError(setting, public, f"unknown scheme {scheme!r}; known are {known}")
+    if public != f"{scheme}://{name}":
+        raise ConfigError(setting, public, "credentials in a URI are refused; give them by the environment")
+
+    protocol = _STORES[scheme]
+    bucket, slash, key = name.partition("/")
+    container, _, host = bucket.partition("@")
+    options = {"account_name": host.partition(".")[0]} if host else {}
+    try:
+        store = fsspec.filesystem(protocol, **options)
+    except ImportError as error:
+        hint = f"{scheme}:// needs a package: pip install {_INSTALL.get(protocol, protocol)} ({error})"
+        raise ConfigError(setting, public, hint) from error
+    except ValueError as error:  # such as no account
+        raise ConfigError(setting, public, str(error)) from error
+    return store, f"/{name}" if scheme == "memory" else container + slash + key
+
+
+def public_uri(uri: str) -> str:
+    """The name of `uri` as it is stored and logged, and by which it can be opened again.
+
+    A local file is its absolute path, without a scheme, character for character. An object is `scheme://` and
+    its name as the store lists it, with `gs` for `gcs` and `s3` for `s3a`. User names, passwords and queries
+    are cut off; of the name of an object, only a query that carries a signature.
+    """
+    scheme, name = _split(uri)
+    if scheme == "file":
+        return name
+    if scheme not in _STORES:
+        return f"{scheme}://{_USER.sub('', name.partition('?')[0])}"
+    # abfss://container@account.dfs.core.windows.net/: what looks like a user is the container.
+    if scheme not in _AZURE or ":" in name.partition("@")[0]:
+        name = _USER_OF_STORE.sub("", name)
+    if _SIGNATURE.search(name, max(name.find("?"), 0)) and "?" in name:
+        name = name.partition("?")[0]
+    return f"{scheme}://{name}"
+
+
+def is_transient(error: OSError) -> bool:
+    """Whether trying again may help, so that the failure says nothing of the file."""
+    return isinstance(error, (ConnectionError, TimeoutError)) or error.errno in (errno.EMFILE, errno.ENFILE)
+
+
+def _split(uri: str) -> tuple[str, str]:
+    """The scheme as it is stored, and what follows it; for a local file its absolute path."""
+    match = _SCHEME.match(uri)
+    scheme = match[1].lower() if match else "file"
+    name = uri[match.end() :] if match else uri
+    scheme = _STORED.get(scheme, scheme)
+    return (scheme, os.path.abspath(name)) if scheme == "file" else (scheme, name)

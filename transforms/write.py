@@ -1,0 +1,122 @@
+"""Write chunks: rows to the shard of their document, each shard to its files, all files into one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from time import process_time, time_ns
+from typing import Any
+from uuid import uuid4
+
+import apache_beam as beam
+from apache_beam.metrics.metric import Metrics
+from apache_beam.pvalue import PCollection
+from apache_beam.transforms.window import GlobalWindows
+
+from transforms.commit import commit
+from transforms.packs import Pack, PackBuilder
+from transforms.provenance import ChunkerRecord, Run
+from transforms.records import DeadLetter, DocumentChunks
+from transforms.run_report import Report
+from transforms.shards import STANDARD, FileEntry, Layout, write_shard
+
+
+class WriteChunks(beam.PTransform):
+    """Writes `DocumentChunks` and `DeadLetter` elements to a table, as one commit; gives the run's report.
+
+    Args:
+        output: Root of the table.
+        run: The run; by default one of its own, which no later run can repeat.
+        default_chunker: Chunker by which documents are filed that no chunker saw.
+        layout: How files are cut and encoded.
+    """
+
+    def __init__(
+        self,
+        output: str,
+        run: Run | None = None,
+        default_chunker: ChunkerRecord | None = None,
+        layout: Layout = STANDARD,
+    ) -> None:
+        super().__init__()
+        self._output = output
+        self._run = run or Run(run_id=uuid4().hex, created_at=time_ns() // 1000)
+        self._default_chunker = default_chunker
+        self._layout = layout
+
+    def expand(self, elements: PCollection[DocumentChunks | DeadLetter]) -> PCollection[Report]:
+        """Pack, shuffle by shard, write, commit."""
+        entries = (
+            elements
+            | "Pack" >> beam.ParDo(_Pack(self._run)).with_output_types(tuple[int, bytes])
+            | "ByShard" >> beam.GroupByKey()
+            | "WriteShard"
+            >> beam.ParDo(_WriteShard(self._output, self._run, self._default_chunker, self._layout))
+        )
+        # Without it a run without documents would not be committed.
+        impulse = elements.pipeline | "Impulse" >> beam.Create([None])
+        return (
+            (entries, impulse)
+            | beam.Flatten()
+            | "OneKey" >> beam.WithKeys(0)
+            | "Gather" >> beam.GroupByKey()
+            | "Commit" >> beam.ParDo(_Commit(self._output, self._run, self._default_chunker))
+        )
+
+
+class _Timed(beam.DoFn):
+    """Tells the milliseconds that were spent in a step."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._distribution = Metrics.distribution("chunkmill", name)
+
+    def _spent(self, seconds: float) -> None:
+        self._distribution.update(round(seconds * 1000))
+
+
+class _Pack(_Timed):
+    def __init__(self, run: Run) -> None:
+        super().__init__("pack_ms")
+        self._run = run
+
+    def start_bundle(self) -> None:
+        self._builder = PackBuilder(self._run)
+        self._seconds = 0.0
+
+    def process(self, element: DocumentChunks | DeadLetter) -> Iterable[Pack]:
+        began = process_time()
+        packs = self._builder.add(element)
+        self._seconds += process_time() - began
+        return packs
+
+    def finish_bundle(self) -> Iterable[Any]:
+        began = process_time()
+        packs = [GlobalWindows.windowed_value(pack) for pack in self._builder.flush()]
+        self._spent(self._seconds + process_time() - began)
+        return packs
+
+
+class _WriteShard(_Timed):
+    def __init__(self, output: str, run: Run, default_chunker: ChunkerRecord | None, layout: Layout) -> None:
+        super().__init__("write_ms")
+        self._settings = (run, output, default_chunker, layout)
+
+    def process(self, element: tuple[int, Iterable[bytes]]) -> Iterable[FileEntry]:
+        began = process_time()
+        shard, packs = element
+        entries = write_shard(shard, packs, *self._settings)
+        self._spent(process_time() - began)
+        return entries
+
+
+class _Commit(_Timed):
+    def __init__(self, output: str, run: Run, default_chunker: ChunkerRecord | None) -> None:
+        super().__init__("commit_ms")
+        self._settings = (run, output, [default_chunker] if default_chunker else [])
+
+    def process(self, element: tuple[int, Iterable[FileEntry | None]]) -> Iterable[Report]:
+        began = process_time()
+        _, entries = element
+        report = commit((entry for entry in entries if entry), *self._settings)
+        self._spent(process_time() - began)
+        return [report]
