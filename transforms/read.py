@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
-
 import apache_beam as beam
 from apache_beam.metrics.metric import Metrics
 from apache_beam.pvalue import PBegin, PCollection
@@ -69,9 +67,7 @@ class _Read(beam.DoFn):
         self.bytes = Metrics.counter("chunkmill", "bytes_read")
         self.milliseconds = Metrics.distribution("chunkmill", "read_ms")
 
-    def process(
-        self, element: ReadTask | DeadLetter, *_: Any, **__: Any
-    ) -> Iterator[RawDocument | DeadLetter]:
+    def process(self, element: ReadTask | DeadLetter) -> Iterator[RawDocument | DeadLetter]:
         if isinstance(element, DeadLetter):
             yield element
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import apache_beam as beam
 from apache_beam.metrics.metric import Metrics
@@ -36,7 +36,7 @@ class DocumentStage(beam.DoFn, Generic[In, Out]):
         """Starts the stage's watch."""
         self._seconds = 0.0
 
-    def process(self, element: In | DeadLetter, *_: Any, **__: Any) -> Iterable[Out | DeadLetter]:
+    def process(self, element: In | DeadLetter) -> Iterable[Out | DeadLetter]:
         """The result for one document, or its dead letter."""
         if isinstance(element, DeadLetter):
             return [element]

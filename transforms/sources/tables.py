@@ -24,7 +24,7 @@ _WORST_BATCH_BYTES = 256 * MIB
 # What a file may unfold to. Zstandard packs a repeated phrase 9,000 to 1; a bomb goes beyond 100,000.
 _MAX_RATIO = 20_000
 _FREE_BYTES = 64 * MIB
-_MAX_ROWS_PER_BYTE = 1_000
+_MAX_ROWS_PER_BYTE = 100
 _FREE_ROWS = 100_000
 
 
@@ -105,25 +105,27 @@ def _read_group(
 def _tasks(
     file: SourceFile, table: pq.ParquetFile, settings: ReadSettings
 ) -> Iterator[ReadTask | DeadLetter]:
-    if table.metadata.num_rows == 0:
+    with _translated("not_parquet"):
+        row_groups = [table.metadata.row_group(group) for group in range(table.metadata.num_row_groups)]
+    counts = [row_group.num_rows for row_group in row_groups]
+    if sum(counts) != table.metadata.num_rows or min(counts, default=0) < 0:
+        raise ReadError("not_parquet", "the footer is damaged: the rows of the row groups do not add up")
+    if not sum(counts):
         return
     if fault := find_fault(table.schema_arrow, settings):
-        yield file.failed(settings.source_name, fault.reason, fault.message, table.metadata.num_rows)
+        yield file.failed(settings.source_name, fault.reason, fault.message, sum(counts))
         return
-    first = rows = size = 0
+    first = size = 0
     groups: list[int] = []
-    for group in range(table.metadata.num_row_groups):
-        chunk = table.metadata.row_group(group)
-        if min(chunk.num_rows, chunk.total_byte_size) < 0:
-            raise ReadError("not_parquet", f"the footer is damaged at row group {group}")
-        if groups and size + chunk.total_byte_size > settings.task_bytes:
-            yield ReadTask((file,), rows, tuple(groups), first)
-            first, rows, size, groups = first + rows, 0, 0, []
-        if chunk.num_rows:
+    for group, row_group in enumerate(row_groups):
+        if groups and size + row_group.total_byte_size > settings.task_bytes:
+            task = ReadTask((file,), sum(counts[at] for at in groups), tuple(groups), first)
+            yield task
+            first, size, groups = first + task.documents, 0, []
+        if row_group.num_rows:
             groups.append(group)
-            rows, size = rows + chunk.num_rows, size + chunk.total_byte_size
-    if groups:
-        yield ReadTask((file,), rows, tuple(groups), first)
+            size += row_group.total_byte_size
+    yield ReadTask((file,), sum(counts[at] for at in groups), tuple(groups), first)
 
 
 class _Cost(NamedTuple):
