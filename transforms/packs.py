@@ -154,7 +154,14 @@ def read_packs(packs: Iterable[bytes]) -> dict[str, pa.Table]:
     for pack in packs:
         with pa.ipc.open_stream(pack) as reader:
             batches[reader.schema.metadata[b"kind"].decode()].extend(reader)
-    return {kind: pa.Table.from_batches(batches[kind], schema) for kind, schema in PACKS.items()}
+    return {kind: _merge(schema, batches.pop(kind)) for kind, schema in PACKS.items()}
+
+
+def _merge(schema: pa.Schema, batches: list[pa.RecordBatch]) -> pa.Table:
+    """One array for each column; the parts of a column are freed before the next is merged."""
+    columns = [[batch.column(f.name) for batch in batches] or [pa.array([], f.type)] for f in schema]
+    batches.clear()
+    return pa.table([pa.concat_arrays(columns.pop(0)) for _ in schema], schema=schema)
 
 
 def _encode(kind: str, columns: Sequence[Sequence[object]]) -> bytes:

@@ -209,9 +209,9 @@ def _resolve(documents: pa.Table) -> pa.Table:
     return documents.append_column("refused", pa.array(refused, pa.large_string()))
 
 
-def _refusal(document_id: str, uri: str, row: int | None) -> str:
+def _refusal(document_id: str, uri: str | None, row: int | None) -> str:
     place = uri if row is None else f"row {row} of {uri}"
-    return f"the id {document_id!r} is taken by the document at {place}; give every document its own id"
+    return f"the id {document_id!r} is taken by the document {place or 'before it'}; give each its own"
 
 
 def _filed(letters: pa.Table, chunker: ChunkerRecord | None) -> pa.Table:
@@ -505,7 +505,7 @@ class _ShardWriter:
         order = order[new & (rank[order] >= 0)]
         rank = rank[order]
 
-        chunks, shared = chunks.combine_chunks(), filed.rows.select(_SHARED)
+        shared = filed.rows.select(_SHARED)
         weights = _weights(chunks)[order] + _weights(shared)[rank]
 
         def rows(start: int, stop: int) -> pa.Table:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 
 from transforms.chunkers.graphemes import Graphemes
-from transforms.chunkers.rulers import Ruler, regions_between_gaps, ruler, white_end, white_start
+from transforms.chunkers.rulers import regions_between_gaps, ruler, white_end, white_start
 from transforms.records import Block, Document
 from transforms.tokenizers.base import Tokenizer
 
@@ -29,9 +28,13 @@ class Measured:
     def __init__(self, document: Document, blocks: Sequence[Block], tokenizer: Tokenizer) -> None:
         self.document = document
         self.text = document.text
-        self._tokenizer = tokenizer
+        self.ruler = ruler(self.text, tokenizer)
         self._graphemes = Graphemes(self.text)
         self.blocks = [block for raw in blocks if (block := self._usable(raw))]
+        # The parts of the text between its hard gaps; no chunk reaches across one.
+        self.regions = [
+            (self.edge_before(start), self.edge_before(end)) for start, end in regions_between_gaps(self.text)
+        ]
         self._line_marks = "\n\r" if "\r" in self.text else "\n"
 
     def _usable(self, block: Block) -> Block | None:
@@ -42,18 +45,6 @@ class Measured:
                 return None
             block = replace(block, start=start, end=end)
         return _as_heading(block, self.text) if block.kind == "heading" else block
-
-    @cached_property
-    def ruler(self) -> Ruler:
-        """The tokens of the text."""
-        return ruler(self.text, self._tokenizer)
-
-    @cached_property
-    def regions(self) -> list[tuple[int, int]]:
-        """The parts of the text between its hard gaps; no chunk reaches across one."""
-        return [
-            (self.edge_before(start), self.edge_before(end)) for start, end in regions_between_gaps(self.text)
-        ]
 
     def count(self, start: int, end: int) -> int:
         """Tokens of a slice; more than any budget if it spans a hard gap."""

@@ -118,11 +118,12 @@ class Packer:
             lead = self._lead(previous, new) if previous and self._overlap else new
             if depth < len(ladder):
                 level = self._level(ladder[depth])
-                piece = self._whole(lead, new, stop) or self._longest(level, lead, new, stop)
+                reach = measured.ruler.reach(lead, self._size)
+                piece = self._whole(lead, new, stop, reach) or self._longest(level, lead, new, stop, reach)
                 if piece is None:
                     first = self._first(level, new, stop)
                     if lead < new:
-                        piece = self._whole(new, new, first or stop)
+                        piece = self._whole(new, new, first or stop, measured.ruler.reach(new, self._size))
                         if piece:
                             piece = self._lengthened(piece, lead)
                     if piece is None:
@@ -144,19 +145,19 @@ class Packer:
         boundary = self._measured.edge_after(boundary)
         return boundary if boundary < stop else None
 
-    def _whole(self, start: int, new: int, stop: int) -> Piece | None:
+    def _whole(self, start: int, new: int, stop: int, reach: int) -> Piece | None:
         """All that is left of the piece at hand, if it fits."""
         end = self._measured.finish(stop, new)
-        if end > self._measured.ruler.reach(start, self._size):
+        if end > reach:
             return None
         tokens = self._measured.count(start, end)
         return Piece(start, new, end, tokens) if tokens <= self._size else None
 
-    def _longest(self, level: Level, start: int, new: int, stop: int) -> Piece | None:
+    def _longest(self, level: Level, start: int, new: int, stop: int, reach: int) -> Piece | None:
         """The most pieces of a level that fit together, if any does."""
         measured = self._measured
         black = white_end(measured.text, new, stop)
-        reach = furthest = min(measured.ruler.reach(start, self._size), stop - 1)
+        furthest = min(reach, stop - 1)
         before = stop
         while furthest > black:
             boundary = level.last(black, furthest)
@@ -222,7 +223,7 @@ class Packer:
                 boundary = level.first(place, end)
                 if boundary is None:
                     break
-                start = measured.begin(boundary, end)
+                start = measured.begin(measured.edge_after(boundary), end)
                 if start < end and fits(start):
                     return start
                 place = boundary

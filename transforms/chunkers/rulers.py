@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Protocol
@@ -14,6 +15,8 @@ from transforms.tokenizers.strong_cuts import StrongCuts, strong_cuts
 
 # tiktoken panics on 1,000,000 white-space characters in a row, and nobody wants a chunk that spans this many.
 HARD_GAP = 100_000
+# Tokens that are looked at for a strong cut: a word and then some. Beyond that a direct count is as cheap.
+_PIECE_TOKENS = 64
 
 
 class Ruler(Protocol):
@@ -69,54 +72,87 @@ class _CountingRuler:
 
     def __init__(self, text: str, tokenizer: Tokenizer) -> None:
         self._text = text
-        self._tokenizer = tokenizer
+        self._count = tokenizer.count
         parts = [
             np.asarray(tokenizer.boundaries(text[start:end]), np.int64) + start
             for start, end in regions_between_gaps(text)
         ]
-        self.ends = np.concatenate(parts) if parts else np.empty(0, np.int64)
+        self.ends = np.concatenate(parts) if len(parts) > 1 else parts[0] if parts else np.empty(0, np.int64)
+        # Single elements of a memoryview cost a fraction of those of an array.
+        self._ends = memoryview(self.ends)
 
     def count(self, start: int, end: int) -> int:
-        return self._tokenizer.count(self._text[start:end])
+        return self._count(self._text[start:end])
 
     def reach(self, start: int, budget: int) -> int:
-        last = int(self.ends.searchsorted(start, "right")) + budget - 1
-        return int(self.ends[last]) if last < len(self.ends) else len(self._text)
+        last = bisect_right(self._ends, start) + budget - 1
+        return self._ends[last] if last < len(self._ends) else len(self._text)
 
     def back(self, end: int, budget: int) -> int:
-        first = int(self.ends.searchsorted(end, "right")) - budget - 1
-        return int(self.ends[first]) if first >= 0 else 0
+        first = bisect_right(self._ends, end) - budget - 1
+        return self._ends[first] if first >= 0 else 0
 
 
 class _PrefixRuler(_CountingRuler):
-    """Counts by subtraction between strong cuts, and anew only the word or the punctuation at either end."""
+    """Counts by subtraction between strong cuts, and anew only the word or the punctuation at either end.
+
+    A strong cut is always the end of a token, so only those are looked at.
+    """
 
     def __init__(self, text: str, tokenizer: Tokenizer, cuts: StrongCuts) -> None:
         super().__init__(text, tokenizer)
-        self._cuts = cuts
+        self._is_strong = cuts.at
+        self._head: tuple[int, int, int, int] = (0, 0, 0, 0)
 
     def count(self, start: int, end: int) -> int:
-        first = self._cuts.first(self._text, start, end)
-        if first is None:
-            return super().count(start, end)
-        last = self._cuts.last(self._text, first, end)
-        low, high = self.ends.searchsorted((first, last), "right")
-        total = int(high - low)
-        if start < first:
-            total += super().count(start, first)
-        if last < end:
-            total += super().count(last, end)
-        return total
+        text, ends = self._text, self._ends
+        _, first, tokens_before, head = self._head if self._head[0] == start else self._find_head(start)
+        if first > end:
+            return self._count(text[start:end])
+        after = bisect_right(ends, end, tokens_before)
+        while after > tokens_before:
+            last = ends[after - 1]
+            if last == len(text) or self._is_strong(text, last):
+                break
+            after -= 1
+        else:
+            last = first
+        tokens = head + after - tokens_before
+        return tokens + self._count(text[last:end]) if last < end else tokens
 
     def reach(self, start: int, budget: int) -> int:
-        first = self._cuts.first(self._text, start, len(self._text))
-        if first is not None and start < first:
-            budget = max(budget - super().count(start, first), 1)
-            start = first
-        furthest = super().reach(start, budget)
+        text, ends = self._text, self._ends
+        _, first, tokens_before, head = self._head if self._head[0] == start else self._find_head(start)
+        if first > len(text):
+            return super().reach(start, budget)
+        last = tokens_before + max(budget - head, 1) - 1
         # A piece that does not fit whole may still fit without its last characters.
-        beyond = self._cuts.first(self._text, furthest, len(self._text))
-        return furthest if beyond is None else beyond
+        for place in range(last, min(last + _PIECE_TOKENS, len(ends))):
+            if ends[place] == len(text) or self._is_strong(text, ends[place]):
+                return ends[place]
+        return ends[last] if last < len(ends) else len(text)
+
+    def _find_head(self, start: int) -> tuple[int, int, int, int]:
+        """The first strong cut from `start` on, the tokens before it, and those of the slice up to it.
+
+        A cut beyond the text stands for one that is too far away to be looked for.
+        """
+        text, ends = self._text, self._ends
+        if start == 0:
+            self._head = (0, 0, 0, 0)
+            return self._head
+        place = bisect_left(ends, start)
+        for at in range(place, min(place + _PIECE_TOKENS, len(ends))):
+            cut = ends[at]
+            if cut == len(text) or self._is_strong(text, cut):
+                before = at + 1
+                while before < len(ends) and ends[before] == cut:
+                    before += 1
+                head = self._count(text[start:cut]) if start < cut else 0
+                self._head = (start, cut, before, head)
+                return self._head
+        self._head = (start, len(text) + 1, 0, 0)
+        return self._head
 
 
 def regions_between_gaps(text: str) -> Iterator[tuple[int, int]]:

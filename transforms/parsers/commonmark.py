@@ -66,6 +66,10 @@ class TopLevel(StateBlock):
         self.level += nesting
         return self._unused
 
+    def getLines(self, begin: int, end: int, indent: int, keepLastLF: bool) -> str:  # noqa: N802, N803
+        """Nothing, where rules want the content of code and HTML: a block is its span."""
+        return ""
+
 
 class _Markdown(MarkdownIt):
     def validateLink(self, url: str) -> bool:  # noqa: N802

@@ -1,11 +1,13 @@
-"""Rows of a table to documents, cell by cell: a batch may hold texts too large to be made Python objects."""
+"""Rows of a table to documents.
+
+Texts stay in Arrow until their size is known: a batch may hold some too large to be made Python objects.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import date, time
 from math import isfinite
 from typing import Any, NamedTuple
@@ -19,7 +21,9 @@ from transforms.sources.files import SourceFile, address_id
 from transforms.sources.settings import ReadSettings
 from transforms.storage import public_uri
 
-Cells = Mapping[str, Any]
+# A value, or the error to raise if it is asked for; of these columns the scalar, which is made a value late.
+Row = Mapping[str, Any]
+_LATE = frozenset({"text", "content", "blocks", "modified_at"})
 _MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
@@ -35,52 +39,77 @@ def documents(
         first: Position of the first row in the file, from 0.
         settings: How to read.
     """
-    held = {name: batch.column(column) for name, column in columns.items()}
-    extra = {column: batch.column(column) for column in settings.metadata_columns}
+    held = {name: _cells(batch.column(column), name) for name, column in columns.items()}
+    extra = {column: _cells(batch.column(column), column) for column in settings.metadata_columns}
     for at in range(batch.num_rows):
-        cells = {name: cell for name, column in held.items() if (cell := _cell(column[at])) is not None}
-        facts = {name: column[at] for name, column in extra.items()}
-        yield _document(cells, facts, "document_id" in held, file, first + at, settings)
+        row = {name: cells[at] for name, cells in held.items()}
+        facts = {name: cells[at] for name, cells in extra.items()}
+        yield _document(row, facts, file, first + at, settings)
+
+
+def _cells(column: pa.Array[Any], name: str) -> Any:
+    if name in _LATE:
+        return column
+    try:
+        return column.to_pylist()
+    except (ValueError, OverflowError):
+        return [_value(cell, name) for cell in column]
+
+
+def _value(cell: Any, name: str) -> Any:
+    try:
+        return cell.as_py()
+    except UnicodeDecodeError as error:
+        return _not_text(name, error)
+    except (ValueError, OverflowError) as error:
+        return ReadError("bad_value", f"{name} cannot be read: {error}")
+
+
+def _not_text(name: str, error: UnicodeDecodeError) -> ReadError:
+    return ReadError("not_text", f"{name} is not UTF-8: {error.reason} at byte {error.start}")
 
 
 def _document(
-    cells: Cells, facts: Cells, has_ids: bool, file: SourceFile, row: int, settings: ReadSettings
+    row: Row, facts: Row, file: SourceFile, position: int, settings: ReadSettings
 ) -> RawDocument | DeadLetter:
-    source = Source(settings.source_name, file.uri, row, file.version, file.etag, None, file.modified_at)
+    name = settings.source_name
+    source = Source(name, file.uri, position, file.version, file.etag, None, file.modified_at)
     document_id = file.uri
     media_type = settings.media_type
     try:
-        document_id = _document_id(cells, has_ids, file, row)
-        if uri := _text(cells, "uri"):
-            source = Source(settings.source_name, public_uri(uri), row)
-        payload = _payload(cells, settings)
-        media_type = media_type or _text(cells, "media_type")
+        document_id = _document_id(row, file, position)
+        if uri := _text(row, "uri"):
+            # Without a scheme it is whatever the table means by it, no path on this machine.
+            source = Source(name, public_uri(uri) if "://" in uri else uri, position)
+        payload = _payload(row, settings)
+        media_type = media_type or _text(row, "media_type")
         if media_type is None and payload.is_text and not uri:
             media_type = "text/plain"
-        source = replace(
-            source,
-            version=_text(cells, "version") or source.version,
-            etag=_text(cells, "etag") or source.etag,
-            size=_python(cells["size"], "size") if "size" in cells else payload.size,
-            modified_at=_time(cells["modified_at"]) if "modified_at" in cells else source.modified_at,
-            content_sha256=_text(cells, "content_sha256") or payload.sha256,
-        )
         return RawDocument(
             document_id=document_id,
             content=payload.content,
             media_type=media_type,
             charset=payload.charset,
             blocks=payload.blocks,
-            title=_text(cells, "title"),
-            language=_text(cells, "language"),
-            license=_text(cells, "license"),
-            acl_labels=_labels(cells),
-            tenant_id=_text(cells, "tenant_id"),
-            metadata=_metadata(cells, facts),
-            source=source,
+            title=_text(row, "title"),
+            language=_text(row, "language"),
+            license=_text(row, "license"),
+            acl_labels=_labels(row),
+            tenant_id=_text(row, "tenant_id"),
+            metadata=_metadata(row, facts),
+            source=Source(
+                name=name,
+                uri=source.uri,
+                row=position,
+                version=_text(row, "version") or source.version,
+                etag=_text(row, "etag") or source.etag,
+                size=payload.size if row.get("size") is None else row["size"],
+                modified_at=_time(row) or source.modified_at,
+                content_sha256=_text(row, "content_sha256") or payload.sha256,
+            ),
         )
     except ReadError as error:
-        message = f"{file.uri}, row {row}: {error.message}"
+        message = f"{file.uri}, row {position}: {error.message}"
         return DeadLetter(document_id, "read", error.reason, message, source, 1, media_type)
 
 
@@ -93,16 +122,17 @@ class _Payload(NamedTuple):
     is_text: bool
 
 
-def _payload(cells: Cells, settings: ReadSettings) -> _Payload:
-    if "blocks" in cells:
-        _refuse_large(cells["blocks"].values.nbytes, settings)
-        text, blocks = join_blocks(_python(cells["blocks"], "blocks"))
+def _payload(row: Row, settings: ReadSettings) -> _Payload:
+    if blocks := _scalar(row, "blocks"):
+        _refuse_large(blocks.values.nbytes, settings)
+        text, spans = join_blocks(_asked(_value(blocks, "blocks")))
         data = text.encode()
-        return _Payload(text, None, blocks, len(data), hashlib.sha256(data).hexdigest(), True)
-    name = "text" if "text" in cells else "content"
-    if name not in cells:
+        return _Payload(text, None, spans, len(data), hashlib.sha256(data).hexdigest(), True)
+    name, cell = "text", _scalar(row, "text")
+    if cell is None:
+        name, cell = "content", _scalar(row, "content")
+    if cell is None:
         raise ReadError("null_text", "text, content and blocks are null")
-    cell = cells[name].value if isinstance(cells[name], pa.ExtensionScalar) else cells[name]
     buffer = cell.as_buffer()
     _refuse_large(buffer.size, settings)
     digest = hashlib.sha256(buffer).hexdigest()
@@ -111,9 +141,16 @@ def _payload(cells: Cells, settings: ReadSettings) -> _Payload:
         content = cell.as_py()
     except UnicodeDecodeError:  # a string column that is none; the parser says what is wrong, or mends it
         content, charset = buffer.to_pybytes(), "utf-8"
-    return _Payload(
-        content, None if isinstance(content, str) else charset, None, buffer.size, digest, name == "text"
-    )
+    charset = None if isinstance(content, str) else charset
+    return _Payload(content, charset, None, buffer.size, digest, name == "text")
+
+
+def _scalar(row: Row, name: str) -> Any:
+    """The scalar itself, out of its dictionary or extension; None if it is null or there is none."""
+    cell = row.get(name)
+    if isinstance(cell, (pa.DictionaryScalar, pa.ExtensionScalar)):
+        cell = cell.value
+    return cell if cell is not None and cell.is_valid else None
 
 
 def _refuse_large(size: int, settings: ReadSettings) -> None:
@@ -122,35 +159,32 @@ def _refuse_large(size: int, settings: ReadSettings) -> None:
         raise ReadError("too_large", f"the document has {size} bytes; {limit}")
 
 
-def _document_id(cells: Cells, has_ids: bool, file: SourceFile, row: int) -> str:
-    if not has_ids:
-        return address_id(file.uri, row)
-    if found := _text(cells, "document_id"):
+def _document_id(row: Row, file: SourceFile, position: int) -> str:
+    if "document_id" not in row:
+        return address_id(file.uri, position)
+    if found := _text(row, "document_id"):
         return found
     raise ReadError("null_id", "the id is null or empty")
 
 
-def _labels(cells: Cells) -> tuple[str, ...] | None:
-    if "acl_labels" not in cells:
+def _labels(row: Row) -> tuple[str, ...] | None:
+    labels = _asked(row.get("acl_labels"))
+    if labels is None:
         return None
-    labels = _python(cells["acl_labels"], "acl_labels")
     if None in labels:  # who may read it must never be guessed
         raise ReadError("null_acl_label", "acl_labels holds a null")
     return tuple(_decoded(label, "acl_labels") for label in labels)
 
 
-def _metadata(cells: Cells, facts: Cells) -> dict[str, object]:
-    found = _python(cells["metadata"], "metadata") if "metadata" in cells else {}
+def _metadata(row: Row, facts: Row) -> dict[str, object]:
+    found = _asked(row.get("metadata")) or {}
     try:
         if isinstance(found, (str, bytes)):
             found = json.loads(found)
             if not isinstance(found, dict):
                 raise ReadError("bad_metadata", f"metadata is a JSON {type(found).__name__}, not an object")
-        more = {
-            name: None if (cell := _cell(fact)) is None else _python(cell, name)
-            for name, fact in facts.items()
-        }
-        return {str(key): _json(value) for key, value in {**dict(found), **more}.items()}
+        known = {**dict(found), **{name: _asked(fact) for name, fact in facts.items()}}
+        return {str(_json(key)): _json(value) for key, value in known.items()}
     except (ValueError, RecursionError) as error:
         raise ReadError("bad_metadata", f"metadata cannot be read: {error}") from error
 
@@ -173,8 +207,11 @@ def _json(value: object) -> object:
     return value if value is None or isinstance(value, int) else str(value)
 
 
-def _time(cell: Any) -> int:
+def _time(row: Row) -> int | None:
     """Microseconds since 1970."""
+    cell = _scalar(row, "modified_at")
+    if cell is None:
+        return None
     value: int = cell.value if hasattr(cell, "value") else cell.as_py()
     if pa.types.is_date32(cell.type):
         return value * 86_400_000_000
@@ -184,28 +221,19 @@ def _time(cell: Any) -> int:
     return value // 1_000 if unit == "ns" else value * _MICROSECONDS[unit]
 
 
-def _text(cells: Cells, name: str) -> str | None:
-    return _decoded(_python(cells[name], name), name) if name in cells else None
+def _text(row: Row, name: str) -> str | None:
+    value = row.get(name)
+    return value if value is None or isinstance(value, str) else _decoded(_asked(value), name)
+
+
+def _asked(value: Any) -> Any:
+    if isinstance(value, ReadError):
+        raise value
+    return value
 
 
 def _decoded(value: object, name: str) -> str:
     try:
         return value.decode() if isinstance(value, bytes) else str(value)
     except UnicodeDecodeError as error:
-        raise ReadError("not_text", f"{name} is not UTF-8: {error.reason} at byte {error.start}") from error
-
-
-def _python(cell: Any, name: str) -> Any:
-    try:
-        return cell.as_py()
-    except UnicodeDecodeError as error:
-        raise ReadError("not_text", f"{name} is not UTF-8: {error.reason} at byte {error.start}") from error
-    except (ValueError, OverflowError) as error:
-        raise ReadError("bad_value", f"{name} cannot be read: {error}") from error
-
-
-def _cell(cell: Any) -> Any:
-    """The scalar, out of its dictionary if it has one; None if it is null."""
-    if isinstance(cell, pa.DictionaryScalar):
-        cell = cell.value
-    return cell if cell.is_valid else None
+        raise _not_text(name, error) from error

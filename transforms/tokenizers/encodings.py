@@ -209,7 +209,10 @@ def encoding_tokenizer(name: str, engine: Engine = "auto") -> EncodingTokenizer:
         ConfigError: If the vocabulary is not at hand (nothing is ever downloaded) or is not the pinned one.
     """
     if name.endswith(".tiktoken"):
-        vocabulary = Path(name).read_bytes()
+        try:
+            vocabulary = Path(name).read_bytes()
+        except OSError as error:
+            raise ConfigError("tokenizer", name, f"cannot be read: {error}") from error
         return EncodingTokenizer(_encoding_of(name, vocabulary), vocabulary, engine)
     return EncodingTokenizer(name, _vocabulary(name), engine)
 

@@ -65,7 +65,7 @@ def hugging_face_tokenizer(uri: str) -> HuggingFaceTokenizer:
     """
     from transforms.storage import filesystem
 
-    store, path = filesystem(uri)
+    store, path = filesystem(uri, setting="tokenizer")
     try:
         definition = store.cat_file(path)
     except OSError as error:

@@ -8,18 +8,16 @@ piece can hold both. There the token count of a text is the sum of the counts of
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-# Letter, mark, number, space, other white space, line break, punctuation and the rest, apostrophe, slash, unassigned.
-_CLASSES = "LMNSTRPAXU"
 _WHITE_SPACE = frozenset("\t\n\x0b\x0c\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | {
     chr(c) for c in range(0x2000, 0x200B)
 }
-_ALWAYS, _AFTER_BLACK = 1, 2
+_NEVER, _ALWAYS, _AFTER_BLACK = 0, 1, 2
 
-# Per family: left class -> right classes; a star means "only if no white space comes before the left character".
-_FAMILIES = {
+# The rules of each family, see `StrongCuts`. Unassigned code points are in none: engines differ on them.
+FAMILIES: Mapping[str, Sequence[str]] = {
     "cl100k": ("L:NSTRPMAX", "N:LSTRPMAX", "PMAX:NST", "R:LNPMAX", "ST:N*", "T:PMAX*"),
     "o200k": ("L:NSTRPX", "N:LSTRPMAX", "M:NST", "PAX:NST", "R:LNMPA", "ST:N*", "T:PAX*"),
     "r50k": ("L:NSTRPMAX", "N:LSTRPMAX", "PMAX:NSTR", "PMX:L", "TR:LNPMAX*"),
@@ -33,87 +31,63 @@ _FAMILY_OF = {
     "p50k_base": "r50k",
     "p50k_edit": "r50k",
 }
-# A word or a run of punctuation ends well within this; beyond it a direct count is as cheap as looking on.
-_REACH = 256
+# Pairs of characters whose verdict is remembered; more hardly ever occur in one corpus.
+_REMEMBERED_PAIRS = 1 << 16
 
 
-class _CharacterClasses(dict[str, int]):
-    """Class of each character, filled as characters are met (there are 1.1 million at most)."""
-
-    def __missing__(self, character: str) -> int:
-        category = unicodedata.category(character)
-        if character in "\r\n":
-            name = "R"
-        elif character == " ":
-            name = "S"
-        elif character in _WHITE_SPACE:
-            name = "T"
-        elif character == "'":
-            name = "A"
-        elif character == "/":
-            name = "X"
-        elif category == "Cn":
-            name = "U"
-        else:
-            name = category[0] if category[0] in "LMN" else "P"
-        value = self[character] = _CLASSES.index(name)
-        return value
+def character_class(character: str) -> str:
+    """Class of a character: letter, mark, number, space, other white space, line break, punctuation and the rest,
+    apostrophe, slash, or unassigned.
+    """
+    if character in "\r\n":
+        return "R"
+    if character == " ":
+        return "S"
+    if character in _WHITE_SPACE:
+        return "T"
+    if character == "'":
+        return "A"
+    if character == "/":
+        return "X"
+    category = unicodedata.category(character)
+    if category == "Cn":
+        return "U"
+    return category[0] if category[0] in "LMN" else "P"
 
 
-_CLASS_OF = _CharacterClasses()
-
-
-@dataclass(frozen=True, slots=True)
 class StrongCuts:
     """The strong cuts of one family of encodings.
 
     Args:
-        table: For each pair of classes whether a cut between them is strong.
+        rules: Left classes, a colon, right classes; a star at the end if the cut is strong only where no white
+            space comes before the left character.
     """
 
-    table: bytes
+    def __init__(self, rules: Sequence[str]) -> None:
+        self._strength = {
+            (left, right): _AFTER_BLACK if rights.endswith("*") else _ALWAYS
+            for lefts, rights in (rule.split(":") for rule in rules)
+            for left in lefts
+            for right in rights.rstrip("*")
+        }
+        self._verdicts: dict[str, int] = {}
 
-    def first(self, text: str, start: int, end: int) -> int | None:
-        """First strong cut in [start, end], or None if there is none within reach."""
-        if start == 0:
-            return 0
-        table, classes, width = self.table, _CLASS_OF, len(_CLASSES)
-        left = classes[text[start - 1]]
-        for position in range(start, min(end, start + _REACH)):
-            right = classes[text[position]]
-            strength = table[left * width + right]
-            if strength and (strength == _ALWAYS or position < 2 or text[position - 2] not in _WHITE_SPACE):
-                return position
-            left = right
-        return end if end == len(text) and end - start <= _REACH else None
-
-    def last(self, text: str, start: int, end: int) -> int:
-        """Last strong cut in [start, end]; `start` must be one, and is the answer if no later one is within reach."""
-        if end == len(text):
-            return end
-        table, classes, width = self.table, _CLASS_OF, len(_CLASSES)
-        right = classes[text[end]]
-        for position in range(end, max(start, end - _REACH), -1):
-            left = classes[text[position - 1]]
-            strength = table[left * width + right]
-            if strength and (strength == _ALWAYS or position < 2 or text[position - 2] not in _WHITE_SPACE):
-                return position
-            right = left
-        return start
+    def at(self, text: str, position: int) -> bool:
+        """Whether a cut at a position, inside the text, is strong."""
+        pair = text[position - 1 : position + 1]
+        strength = self._verdicts.get(pair)
+        if strength is None:
+            if len(self._verdicts) >= _REMEMBERED_PAIRS:
+                self._verdicts.clear()
+            left, right = map(character_class, pair)
+            strength = self._verdicts[pair] = self._strength.get((left, right), _NEVER)
+        if strength == _AFTER_BLACK:
+            return position < 2 or text[position - 2] not in _WHITE_SPACE
+        return strength == _ALWAYS
 
 
 @lru_cache
 def strong_cuts(encoding: str) -> StrongCuts | None:
     """Strong cuts of a tiktoken encoding, or None if nobody has proved any for it."""
     family = _FAMILY_OF.get(encoding)
-    if family is None:
-        return None
-    width = len(_CLASSES)
-    table = bytearray(width * width)
-    for rule in _FAMILIES[family]:
-        lefts, rights = rule.split(":")
-        strength = _AFTER_BLACK if rights.endswith("*") else _ALWAYS
-        for left in lefts:
-            for right in rights.rstrip("*"):
-                table[_CLASSES.index(left) * width + _CLASSES.index(right)] = strength
-    return StrongCuts(bytes(table))
+    return None if family is None else StrongCuts(FAMILIES[family])
