@@ -26,7 +26,8 @@ _ABBREVIATIONS = frozenset(
     "eg ie jan feb mar apr jun jul aug sep sept oct nov dec u.s u.k a.m p.m gen col lt sgt capt rev hon gov sen rep "
     "bzw ca z.b d.h usw nr bd hr fr abb".split()
 )
-_BLANK_LINE = re.compile(r"[^\S\n\r]*(?:\r\n|\n|\r)")
+_SPACED_BLANK_LINE = re.compile(r"\n[^\S\n]+\n")
+_BLANK_LINES = re.compile(r"(?:\r\n|\n|\r)(?:[^\S\n\r]*(?:\r\n|\n|\r))+")
 _AFTER_STOP = re.compile(f"[{re.escape(_STOPS)}]*[{re.escape(_CLOSERS)}]*")
 # How far before its boundary a mark may stand: a stop, a few closers, a space.
 _MARK_REACH = 4
@@ -157,9 +158,10 @@ class KeepingWhole:
 
 def blank_lines(text: str) -> Level:
     """Boundaries after blank lines."""
-    if "\r" not in text and " \n" not in text and "\t\n" not in text and text.isascii():
+    if "\r" not in text and not _SPACED_BLANK_LINE.search(text):
         return MarkLevel(text, ["\n\n"], lambda _, at: at + 2)
-    return MarkLevel(text, ["\n", "\r"], _after_blank_line)
+    places = [match.span() for match in _BLANK_LINES.finditer(text)]
+    return PlaceLevel([start for start, _ in places], [end for _, end in places])
 
 
 def lines(text: str) -> Level:
@@ -203,11 +205,6 @@ def separators(text: str, strings: Sequence[str]) -> Level:
 
 def _after_line(text: str, at: int) -> int:
     return at + 2 if text.startswith("\r\n", at) else at + 1
-
-
-def _after_blank_line(text: str, at: int) -> int | None:
-    match = _BLANK_LINE.match(text, _after_line(text, at))
-    return match.end() if match else None
 
 
 def _after_sentence(text: str, at: int) -> int | None:

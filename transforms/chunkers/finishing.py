@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from transforms.chunkers.measured import Measured
 from transforms.chunkers.packing import Piece
@@ -11,6 +11,8 @@ from transforms.records import Block, Chunk, Location
 
 # Kinds of blocks that make a chunk special if it holds nothing else.
 _SPECIAL = frozenset({"heading", "table", "code", "caption", "title", "abstract", "figure"})
+_Facts = tuple[str, "int | None", tuple[str, ...], tuple[Location, ...], tuple[str, ...]]
+_PLAIN: _Facts = ("body", None, (), (), ())
 
 
 def finish(
@@ -28,78 +30,87 @@ def finish(
         The chunks, and the number of non-whitespace characters outside all of them.
     """
     document, text = measured.document, measured.text
-    one_byte, returns = text.isascii(), "\r" in text
+    document_id, acl_labels, tenant_id = document.document_id, document.acl_labels, document.tenant_id
+    one_byte = text.isascii()
+    line_breaks = _line_breaks if "\r" in text else str.count
+    structure = _Structure(measured.blocks) if measured.blocks else None
     chunks: list[Chunk] = []
     seen: dict[str, int] = {}
-    touched = _Touched(measured.blocks) if measured.blocks else None
-    headings = _Headings(measured.blocks) if measured.blocks else None
     line, byte, at, covered, lost = 1, 0, 0, 0, 0
     for piece in pieces:
         start, end = piece.start, piece.end
         content = text[start:end]
         data = content.encode()
-        line += _line_breaks(text[at:start], returns)
+        line += line_breaks(text, "\n", at, start)
         byte = start if one_byte else byte + len(text[at:start].encode())
         at = start
-        if start > covered and not text[covered:start].isspace():
+        if start > covered:
             lost += _black(text[covered:start])
-        blocks = touched.by(start, end) if touched else ()
         ordinal = seen[content] = seen.get(content, -1) + 1
+        kind, heading_level, heading_path, locations, images = structure.of(start, end) if structure else _PLAIN
         chunks.append(
             Chunk(
-                chunk_id=chunk_id(document.document_id, chunker_hash, data, ordinal),
-                document_id=document.document_id,
+                chunk_id=chunk_id(document_id, chunker_hash, data, ordinal),
+                document_id=document_id,
                 index=len(chunks),
                 text=content,
                 token_count=piece.tokens,
                 spans=((start, end),),
                 byte_span=(byte, byte + len(data)),
                 overlap=max(0, covered - start),
-                lines=(line, line + _line_breaks(content, returns)),
-                kind=piece.kind or _kind(blocks),
+                lines=(line, line + line_breaks(text, "\n", start, end)),
+                kind=piece.kind or kind,
                 strategy=f"{strategy}:{piece.fallback}" if piece.fallback else strategy,
-                heading_level=piece.heading_level or _heading_level(blocks),
-                heading_path=headings.path(start) if headings else (),
+                heading_level=piece.heading_level or heading_level,
+                heading_path=heading_path,
                 parent_id=None if piece.parent is None else chunks[piece.parent].chunk_id,
-                locations=_locations(blocks),
-                images=tuple(image for block in blocks for image in block.images),
+                locations=locations,
+                images=images,
                 over_budget=piece.over_budget,
-                acl_labels=document.acl_labels,
-                tenant_id=document.tenant_id,
+                acl_labels=acl_labels,
+                tenant_id=tenant_id,
             )
         )
         covered = end
     return chunks, lost + _black(text[covered:])
 
 
-class _Touched:
-    """The blocks that slices touch, for slices with ascending starts."""
+class _Structure:
+    """What the blocks of a document say of slices with ascending starts.
+
+    Args:
+        blocks: The blocks, in order.
+    """
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self._blocks = blocks
         self._first = 0
+        self._coming = (block for block in blocks if block.kind == "heading")
+        self._next = next(self._coming, None)
+        self._open: list[tuple[int, str]] = []
+        self._path: tuple[str, ...] = ()
 
-    def by(self, start: int, end: int) -> Sequence[Block]:
-        blocks = self._blocks
-        first = self._first
+    def of(self, start: int, end: int) -> _Facts:
+        """Kind, heading level, heading path, locations and images of a slice."""
+        blocks, first = self._blocks, self._first
         while first < len(blocks) and blocks[first].end <= start:
             first += 1
         last = self._first = first
         while last < len(blocks) and blocks[last].start < end:
             last += 1
-        return blocks[first:last]
+        touched = blocks[first:last]
+        kinds = {"table" if block.kind == "table_row" else block.kind for block in touched}
+        kind = next(iter(kinds)) if len(kinds) == 1 and kinds <= _SPECIAL else "body"
+        return (
+            kind,
+            touched[0].level if kind == "heading" and len(touched) == 1 else None,
+            self._path_at(start),
+            tuple(dict.fromkeys(location for block in touched for location in block.locations)),
+            tuple(image for block in touched for image in block.images),
+        )
 
-
-class _Headings:
-    """The headings in force at ascending places."""
-
-    def __init__(self, blocks: Sequence[Block]) -> None:
-        self._coming: Iterator[Block] = (block for block in blocks if block.kind == "heading")
-        self._next = next(self._coming, None)
-        self._open: list[tuple[int, str]] = []
-        self._path: tuple[str, ...] = ()
-
-    def path(self, position: int) -> tuple[str, ...]:
+    def _path_at(self, position: int) -> tuple[str, ...]:
+        """Titles of the headings in force."""
         while self._next is not None and self._next.start <= position:
             level, title = self._next.level or 1, self._next.title or ""
             while self._open and self._open[-1][0] >= level:
@@ -110,23 +121,11 @@ class _Headings:
         return self._path
 
 
-def _kind(blocks: Sequence[Block]) -> str:
-    kinds = {"table" if block.kind == "table_row" else block.kind for block in blocks}
-    return next(iter(kinds)) if len(kinds) == 1 and kinds <= _SPECIAL else "body"
-
-
-def _heading_level(blocks: Sequence[Block]) -> int | None:
-    return blocks[0].level if blocks and blocks[0].kind == "heading" and len(blocks) == 1 else None
-
-
-def _locations(blocks: Sequence[Block]) -> tuple[Location, ...]:
-    return tuple(dict.fromkeys(location for block in blocks for location in block.locations))
-
-
-def _line_breaks(text: str, returns: bool) -> int:
-    breaks = text.count("\n")
-    return breaks + text.count("\r") - text.count("\r\n") if returns else breaks
+def _line_breaks(text: str, mark: str, start: int, end: int) -> int:
+    """Line breaks of any kind, counted like `str.count` counts one kind."""
+    return text.count(mark, start, end) + text.count("\r", start, end) - text.count("\r\n", start, end)
 
 
 def _black(text: str) -> int:
-    return sum(map(len, text.split()))
+    """Characters that are not white space."""
+    return 0 if text.isspace() else sum(map(len, text.split()))

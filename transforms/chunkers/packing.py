@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from transforms.chunkers import boundaries
 from transforms.chunkers.boundaries import KeepingWhole, Level, PlaceLevel
@@ -93,6 +92,14 @@ class Packer:
         self._ladder = ladder
         self._by_kind = {"code": CODE, "table": TABLE} if by_kind is None else by_kind
         self._levels: dict[LevelName, Level] = {}
+        blocks = measured.blocks
+        self._block_starts = [block.start for block in blocks]
+        self._barriers = [block.end for block in blocks if block.kind in _NO_OVERLAP_ACROSS]
+        self._kept_whole: list[Span] = [
+            (block.start, block.end)
+            for block in blocks
+            if block.kind in _KEPT_WHOLE and measured.count(block.start, block.end) <= size
+        ]
 
     def pack(self, start: int, end: int) -> Iterator[Piece]:
         """Chunks of [start, end), in order.
@@ -269,22 +276,6 @@ class Packer:
             blocks = self._measured.blocks
             return PlaceLevel([block.end for block in blocks[:-1]], [block.start for block in blocks[1:]])
         return _LEVELS[name](self._measured.text)
-
-    @cached_property
-    def _block_starts(self) -> Sequence[int]:
-        return [block.start for block in self._measured.blocks]
-
-    @cached_property
-    def _barriers(self) -> Sequence[int]:
-        return [block.end for block in self._measured.blocks if block.kind in _NO_OVERLAP_ACROSS]
-
-    @cached_property
-    def _kept_whole(self) -> Sequence[Span]:
-        return [
-            (block.start, block.end)
-            for block in self._measured.blocks
-            if block.kind in _KEPT_WHOLE and self._measured.count(block.start, block.end) <= self._size
-        ]
 
 
 def join(measured: Measured, parts: Sequence[Span], size: int) -> Iterator[tuple[Span, Piece | None]]:

@@ -73,11 +73,7 @@ class _CountingRuler:
     def __init__(self, text: str, tokenizer: Tokenizer) -> None:
         self._text = text
         self._count = tokenizer.count
-        parts = [
-            np.asarray(tokenizer.boundaries(text[start:end]), np.int64) + start
-            for start, end in regions_between_gaps(text)
-        ]
-        self.ends = np.concatenate(parts) if len(parts) > 1 else parts[0] if parts else np.empty(0, np.int64)
+        self.ends = _boundaries(text, tokenizer)
         # Single elements of a memoryview cost a fraction of those of an array.
         self._ends = memoryview(self.ends)
 
@@ -153,6 +149,16 @@ class _PrefixRuler(_CountingRuler):
                 return self._head
         self._head = (start, len(text) + 1, 0, 0)
         return self._head
+
+
+def _boundaries(text: str, tokenizer: Tokenizer) -> NDArray[np.int64]:
+    """Token ends of a text, tokenised once, but for its hard gaps."""
+    if len(text) < HARD_GAP:
+        return np.asarray(tokenizer.boundaries(text), np.int64)
+    parts = [
+        np.asarray(tokenizer.boundaries(text[start:end]), np.int64) + start for start, end in regions_between_gaps(text)
+    ]
+    return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
 
 def regions_between_gaps(text: str) -> Iterator[tuple[int, int]]:

@@ -72,15 +72,14 @@ def _not_text(name: str, error: UnicodeDecodeError) -> ReadError:
 def _document(
     row: Row, facts: Row, file: SourceFile, position: int, settings: ReadSettings
 ) -> RawDocument | DeadLetter:
-    name = settings.source_name
-    source = Source(name, file.uri, position, file.version, file.etag, None, file.modified_at)
     document_id = file.uri
+    uri: str | None = None
     media_type = settings.media_type
     try:
         document_id = _document_id(row, file, position)
         if uri := _text(row, "uri"):
             # Without a scheme it is whatever the table means by it, no path on this machine.
-            source = Source(name, public_uri(uri) if "://" in uri else uri, position)
+            uri = public_uri(uri) if "://" in uri else uri
         payload = _payload(row, settings)
         media_type = media_type or _text(row, "media_type")
         if media_type is None and payload.is_text and not uri:
@@ -98,18 +97,19 @@ def _document(
             tenant_id=_text(row, "tenant_id"),
             metadata=_metadata(row, facts),
             source=Source(
-                name=name,
-                uri=source.uri,
+                name=settings.source_name,
+                uri=uri or file.uri,
                 row=position,
-                version=_text(row, "version") or source.version,
-                etag=_text(row, "etag") or source.etag,
+                version=_text(row, "version") or (None if uri else file.version),
+                etag=_text(row, "etag") or (None if uri else file.etag),
                 size=payload.size if row.get("size") is None else row["size"],
-                modified_at=_time(row) or source.modified_at,
+                modified_at=_time(row, None if uri else file.modified_at),
                 content_sha256=_text(row, "content_sha256") or payload.sha256,
             ),
         )
     except ReadError as error:
         message = f"{file.uri}, row {position}: {error.message}"
+        source = Source(settings.source_name, uri or file.uri, position)
         return DeadLetter(document_id, "read", error.reason, message, source, 1, media_type)
 
 
@@ -123,14 +123,14 @@ class _Payload(NamedTuple):
 
 
 def _payload(row: Row, settings: ReadSettings) -> _Payload:
-    if blocks := _scalar(row, "blocks"):
+    name, cell, blocks = "text", _scalar(row, "text"), _scalar(row, "blocks")
+    if cell is None:
+        name, cell = "content", _scalar(row, "content")
+    if blocks is not None and (len(blocks) or cell is None):
         _refuse_large(blocks.values.nbytes, settings)
         text, spans = join_blocks(_asked(_value(blocks, "blocks")))
         data = text.encode()
         return _Payload(text, None, spans, len(data), hashlib.sha256(data).hexdigest(), True)
-    name, cell = "text", _scalar(row, "text")
-    if cell is None:
-        name, cell = "content", _scalar(row, "content")
     if cell is None:
         raise ReadError("null_text", "text, content and blocks are null")
     buffer = cell.as_buffer()
@@ -207,11 +207,11 @@ def _json(value: object) -> object:
     return value if value is None or isinstance(value, int) else str(value)
 
 
-def _time(row: Row) -> int | None:
-    """Microseconds since 1970."""
+def _time(row: Row, otherwise: int | None) -> int | None:
+    """When the document changed, in microseconds since 1970."""
     cell = _scalar(row, "modified_at")
     if cell is None:
-        return None
+        return otherwise
     value: int = cell.value if hasattr(cell, "value") else cell.as_py()
     if pa.types.is_date32(cell.type):
         return value * 86_400_000_000
