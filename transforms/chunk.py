@@ -41,7 +41,15 @@ class _Chunk(DocumentStage[Document, DocumentChunks]):
         self._chunker = chunker
 
     def setup(self) -> None:
-        # Loading a vocabulary takes a second; it is no document's fault.
-        engine = getattr(self._chunker.counter, "engine", None)
-        if engine:
-            Metrics.counter("chunkmill", f"engine:{engine}").inc()
+        """Loads the vocabulary, which takes a second and is no document's fault."""
+        _ = self._chunker.counter
+
+    def finish_bundle(self) -> None:
+        """Reports the time spent, and what encoded, which may change while a worker is at work."""
+        super().finish_bundle()
+        counter = self._chunker.counter
+        if engine := getattr(counter, "engine", None):
+            fallback = getattr(counter, "fallback", None)
+            name = f"{engine} ({fallback})" if fallback else engine
+            # What is counted in setup is lost.
+            Metrics.counter("chunkmill", f"engine:{name}").inc()

@@ -210,8 +210,9 @@ def _resolve(documents: pa.Table) -> pa.Table:
 
 
 def _refusal(document_id: str, uri: str | None, row: int | None) -> str:
-    place = uri if row is None else f"row {row} of {uri}"
-    return f"the id {document_id!r} is taken by the document {place or 'before it'}; give each its own"
+    place = ", ".join([*([uri] if uri else []), *([] if row is None else [f"row {row}"])])
+    other = f"another document ({place})" if place else "another document"
+    return f"the id {document_id!r} is taken by {other}; give every document an id of its own"
 
 
 def _filed(letters: pa.Table, chunker: ChunkerRecord | None) -> pa.Table:

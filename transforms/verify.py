@@ -816,6 +816,7 @@ def _read_again(
     nobody = ChunkerRecord("", 0, "", "{}", "", "", 1)
     tables = (sources.plan(file, read) for file in inputs if file.format == "parquet")
     objects = sources.plan_objects((file for file in inputs if file.format == "object"), read)
+    parse = parse.model_copy(update={"markdown": False})  # only texts are compared
     for task in chain(chain.from_iterable(tables), objects):
         for item in [task] if isinstance(task, DeadLetter) else sources.read(task, read):
             if isinstance(item, DeadLetter):

@@ -7,7 +7,9 @@ from functools import lru_cache
 
 import regex
 
-_CLUSTER = regex.compile(r"\X")
+# A flag by itself: for each pair of regional indicators `\X` counts all those before it in their run.
+_FLAG = r"\p{Regional_Indicator}{2}[\p{GCB=Extend}\p{GCB=ZWJ}\p{GCB=SpacingMark}]*"
+_CLUSTER = regex.compile(rf"{_FLAG}|\X")
 _JOINS_WHAT_FOLLOWS = regex.compile(r"[\p{M}\u200d]")
 _REGIONAL_INDICATOR = regex.compile(r"\p{Regional_Indicator}")
 
