@@ -23,7 +23,8 @@ _AZURE = ("abfs", "abfss", "az")
 _INSTALL = {"gcs": "gcsfs", "s3": "'chunkmill[s3]'", "abfs": "'chunkmill[azure]'"}
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_CHAIN = re.compile(r"^[\w+.-]+::|::[\w+.-]+://")
+# Further on in a name `::` is two ordinary characters: no name is ever handed to fsspec's chains.
+_CHAIN = re.compile(r"(?:[\w+.-]+://)?[^/]*::")
 _USER = re.compile(r"^[^/@]*@")
 # A secret key of S3 may hold slashes.
 _USER_OF_STORE = re.compile(r"^(?!arn:)[^/@:]*:[^@]*@|^[^/@]*@")
@@ -49,7 +50,7 @@ def filesystem(uri: str, *, setting: str = "uri") -> tuple[fsspec.AbstractFileSy
     public = public_uri(uri)
     if not name or not uri:
         raise ConfigError(setting, public, "names no file or folder")
-    if _CHAIN.search(uri):
+    if _CHAIN.match(uri):
         raise ConfigError(
             setting, public, "chained file systems (`::`) are refused; before a local name write ./"
         )

@@ -313,7 +313,7 @@ class _Proof:
             (tokenizer.name, tokenizer.vocabulary_digest): tokenizer for tokenizer in tokenizers
         }
         self._chunkers: dict[str, ChunkerRecord] = {}
-        # Once a file of a shard is lost, that its documents lack something is no news.
+        # If a file of a shard is lost or out of order, that its documents lack something is no news.
         self._complete = True
 
         self._seq = 0
@@ -343,17 +343,18 @@ class _Proof:
     ) -> None:
         try:
             table = Table(self._output)
-        except CommitError as error:
-            self._note_file("control/commits", "manifest", str(error))
+            shards = table.shards
+        except (CommitError, LookupError, TypeError, ValueError) as error:
+            self._note_file("control/commits", "manifest", f"cannot be followed: {error}")
             return
-        if not table.last:
+        if shards is None:
             self._note_file("control/commits", "manifest", "there is no commit, and so no table")
             return
         self._seq = table.seq
         self._check_control(table)
         self._read_chunkers()
 
-        shelf = _Shelf(folder, table.last["shards"])
+        shelf = _Shelf(folder, shards)
         if inputs:
             shelf.fill(inputs, read, parse)
         files = defaultdict(list)
@@ -407,6 +408,9 @@ class _Proof:
                 self._note_unreadable(path, error)
                 continue
             for row in rows:
+                if None in row.values():
+                    self._note_file(path, "chunkers", "the chunker is not told in full")
+                    continue
                 facts = {name.removeprefix("chunker_"): value for name, value in row.items()}
                 del facts["first_seen"]
                 record = ChunkerRecord(**facts)
@@ -470,6 +474,7 @@ class _Proof:
                         place = row.document_id, row.chunk_index if isinstance(row, _Chunk) else number
                         if place <= before:
                             self._note([_fault(row, "order", f"{place} comes after {before}")])
+                            self._complete &= place[0] == before[0]
                         before = place
                         yield row
         except _UNREADABLE as error:

@@ -27,7 +27,7 @@ _ABBREVIATIONS = frozenset(
     "bzw ca z.b d.h usw nr bd hr fr abb".split()
 )
 _SPACED_BLANK_LINE = re.compile(r"\n[^\S\n]+\n")
-_BLANK_LINES = re.compile(r"(?:\r\n|\n|\r)(?:[^\S\n\r]*(?:\r\n|\n|\r))+")
+_BLANK_LINES = re.compile(r"(?:\r\n|\n|\r(?!\n))(?:[^\S\n\r]*(?:\r\n|\n|\r(?!\n)))+")
 _AFTER_STOP = re.compile(f"[{re.escape(_STOPS)}]*[{re.escape(_CLOSERS)}]*")
 # How far before its boundary a mark may stand: a stop, a few closers, a space.
 _MARK_REACH = 4

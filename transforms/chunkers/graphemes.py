@@ -7,9 +7,8 @@ from functools import lru_cache
 
 import regex
 
-# A flag by itself: for each pair of regional indicators `\X` counts all those before it in their run.
-_FLAG = r"\p{Regional_Indicator}{2}[\p{GCB=Extend}\p{GCB=ZWJ}\p{GCB=SpacingMark}]*"
-_CLUSTER = regex.compile(rf"{_FLAG}|\X")
+# A flag before a flag by itself: `\X` looks back from each regional indicator to the first of their run.
+_CLUSTER = regex.compile(r"\p{Regional_Indicator}{2}(?=\p{Regional_Indicator})|\X")
 _JOINS_WHAT_FOLLOWS = regex.compile(r"[\p{M}\u200d]")
 _REGIONAL_INDICATOR = regex.compile(r"\p{Regional_Indicator}")
 

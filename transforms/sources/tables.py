@@ -52,9 +52,10 @@ def plan_table(file: SourceFile, settings: ReadSettings) -> Iterator[ReadTask | 
     """Tasks of at most `task_bytes`, or one row group, each; a dead letter for what cannot be read."""
     try:
         with opened(file) as (_, table):
-            yield from list(_tasks(file, table, settings))
+            steps = list(_tasks(file, table, settings))
     except ReadError as error:
-        yield file.failed(settings.source_name, error.reason, error.message)
+        steps = [file.failed(settings.source_name, error.reason, error.message)]
+    yield from steps
 
 
 def read_table(task: ReadTask, settings: ReadSettings) -> Iterator[RawDocument | DeadLetter]:
@@ -119,9 +120,9 @@ def _tasks(
     groups: list[int] = []
     for group, row_group in enumerate(row_groups):
         if groups and size + row_group.total_byte_size > settings.task_bytes:
-            task = ReadTask((file,), sum(counts[at] for at in groups), tuple(groups), first)
-            yield task
-            first, size, groups = first + task.documents, 0, []
+            rows = sum(counts[at] for at in groups)
+            yield ReadTask((file,), rows, tuple(groups), first)
+            first, size, groups = first + rows, 0, []
         if row_group.num_rows:
             groups.append(group)
             size += row_group.total_byte_size
@@ -221,6 +222,7 @@ def opened(file: SourceFile) -> Iterator[tuple[IO[bytes], pq.ParquetFile]]:
                     "changed", f"the file has {size} bytes; it had {file.size} when it was listed"
                 )
             table = pq.ParquetFile(handle, pre_buffer=False, buffer_size=MIB, page_checksum_verification=True)
+            _ = table.schema_arrow  # raises for types that Arrow does not know
         yield handle, table
 
 
