@@ -245,6 +245,7 @@ def _document_row(item: DocumentChunks, encoded: bytes, *, keep_text: bool) -> t
         1 - item.lost / chars if item.lost else 1.0,
         sum(c.over_budget for c in item.chunks),
         document.text if keep_text else None,
+        canonical_json(dict(item.notes)) if item.notes else None,
         document.license,
         document.acl_labels,
         document.tenant_id,

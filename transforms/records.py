@@ -243,6 +243,7 @@ class DocumentChunks:
         chunker: The chunker that cut it.
         lost: Non-whitespace characters that no chunk holds; 0, or the law of coverage is broken.
         reason: Why it was skipped.
+        notes: What was done to the document besides cutting it, by name, with how often.
     """
 
     document: Document
@@ -251,6 +252,7 @@ class DocumentChunks:
     chunker: ChunkerRecord
     lost: int = 0
     reason: str | None = None
+    notes: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

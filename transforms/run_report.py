@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,6 +50,7 @@ def tally(kind: str, rows: pa.Table, chunker: ChunkerRecord | None) -> dict[str,
         "status": _grouped(cut, "status"),
         "parsers": _grouped(cut, "parser_name", "media_type"),
         "sums": Counter({name: pc.sum(cut[name]).as_py() or 0 for name in sums}),
+        "notes": sum(map(Counter, map(json.loads, cut["notes"].drop_null().to_pylist())), Counter()),
     }
 
 
@@ -115,6 +117,7 @@ def build(
         "lost_characters": sums["lost_chars"],
         "coverage": 1 - sums["lost_chars"] / max(sums["char_count"], 1),
         "over_budget": sums["over_budget_count"],
+        "notes": dict(sorted(counts.get("notes", {}).items())),
         "fill": _tenths(fill),
         "fill_percentiles": {str(share): _percentile(fill, share) for share in (10, 50, 90)},
         "dead_letters": [

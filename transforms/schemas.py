@@ -149,6 +149,7 @@ DOCUMENT_COLUMNS = (
     _RUN_ID,
     _CREATED_AT,
     Column("text", _TEXT, "Its text, if the run was to keep it."),
+    Column("notes", _TEXT, "What was done to it besides cutting, as JSON: name to how often."),
 )
 
 CHUNKER_COLUMNS = (

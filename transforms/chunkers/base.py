@@ -128,7 +128,7 @@ class Chunker(BaseModel, ABC):
         measured = Measured(document, blocks_of(document), self.counter)
         pieces = list(self.cut(measured, 0, len(document.text)))
         chunks, lost = finish(measured, pieces, self.name, self.record.hash)
-        return DocumentChunks(document, chunks, "ok", self.record, lost)
+        return DocumentChunks(document, chunks, "ok", self.record, lost, notes=measured.notes)
 
     def _refuse_surrogates(self, document: Document) -> None:
         try:

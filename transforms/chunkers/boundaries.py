@@ -28,9 +28,11 @@ _ABBREVIATIONS = frozenset(
 )
 _SPACED_BLANK_LINE = re.compile(r"\n[^\S\n]+\n")
 _BLANK_LINES = re.compile(r"(?:\r\n|\n|\r(?!\n))(?:[^\S\n\r]*(?:\r\n|\n|\r(?!\n)))+")
-_AFTER_STOP = re.compile(f"[{re.escape(_STOPS)}]*[{re.escape(_CLOSERS)}]*")
+_CLOSING = re.compile(f"[{re.escape(_CLOSERS)}]*")
 # How far before its boundary a mark may stand: a stop, a few closers, a space.
 _MARK_REACH = 4
+# How far the first boundary is looked for before looking further.
+_FIRST_LOOK = 64
 # Long enough for any abbreviation with the bracket before it.
 _ABBREVIATION_REACH = 10
 
@@ -60,7 +62,6 @@ class MarkLevel:
         self._text = text
         self._marks = [mark for mark in marks if mark in text]
         self._accept = accept
-        self._seen: dict[str, tuple[int, int]] = {}
 
     def last(self, start: int, end: int) -> int | None:
         """Last boundary after `start` whose mark begins at or before `end`; None if there is none."""
@@ -77,25 +78,24 @@ class MarkLevel:
 
     def first(self, start: int, end: int) -> int | None:
         """First boundary after `start` and before `end`; None if there is none."""
-        best = None
-        for mark in self._marks:
-            at = self._next(mark, max(0, start - _MARK_REACH))
-            while 0 <= at < end:
-                boundary = self._accept(self._text, at)
-                if boundary is not None and boundary > start:
-                    if boundary < end:
-                        best = end = boundary
-                    break
-                at = self._next(mark, at + 1)
-        return best
+        low, width = max(0, start - _MARK_REACH), _FIRST_LOOK
+        # In steps, so that a mark without a boundary costs nothing beyond the first boundary of another.
+        while low < end:
+            high = min(low + width, end)
+            found = [self._first_in(mark, low, high, start) for mark in self._marks]
+            if boundaries := [boundary for boundary in found if boundary is not None]:
+                return min(boundaries) if min(boundaries) < end else None
+            low, width = high, width * 2
+        return None
 
-    def _next(self, mark: str, start: int) -> int:
-        """Next place of a mark, or -1; remembered, so that a far one is looked for once."""
-        asked, at = self._seen.get(mark, (0, -2))
-        if at == -2 or asked > start or 0 <= at < start:
-            at = self._text.find(mark, start)
-            self._seen[mark] = start, at
-        return at
+    def _first_in(self, mark: str, low: int, high: int, start: int) -> int | None:
+        """First boundary after `start` that a mark in [low, high) makes."""
+        at = low - 1
+        while (at := self._text.find(mark, at + 1, high + len(mark) - 1)) >= 0:
+            boundary = self._accept(self._text, at)
+            if boundary is not None and boundary > start:
+                return boundary
+        return None
 
 
 class PlaceLevel:
@@ -209,12 +209,15 @@ def _after_line(text: str, at: int) -> int:
 
 def _after_sentence(text: str, at: int) -> int | None:
     """The end of the sentence that the stop at `at` ends; none in `3.14`, after `Dr.`, after an initial."""
-    match = _AFTER_STOP.match(text, at)
-    end = match.end() if match else at + 1
-    if end == len(text):
+    end = at + 1
+    if end < len(text) and text[end] in _STOPS:
+        return None  # the last of several stops ends the sentence
+    match = _CLOSING.match(text, end)
+    end = match.end() if match else end
+    if end == len(text) or text[at] not in _STOPS_BEFORE_WHITE_SPACE:
         return end
-    if text[at] not in _STOPS_BEFORE_WHITE_SPACE:
-        return end
+    if text[at] == "…" and "\u2e80" <= text[end] <= "\u9fff":
+        return end  # Chinese and Japanese put no space after it
     if not text[end].isspace():
         return None
     if text[at] == "." and end == at + 1 and _is_abbreviation(text, at):
@@ -226,12 +229,14 @@ def _is_abbreviation(text: str, at: int) -> bool:
     """Whether the full stop at `at` belongs to its word: an abbreviation, an initial or a list number."""
     head = text[max(0, at - _ABBREVIATION_REACH) : at]
     word = head.split()[-1] if head and not head[-1].isspace() else ""
+    if word.isdigit() and len(word) <= 3:
+        line = head[: -len(word)].rstrip(_BLANKS)
+        return not line or line[-1] in "\n\r"
     word = word.lstrip("([{\"'“‘«")
     if len(word) == 1 and word.isalpha():
         return word.isupper()
-    if word.isdigit() and len(word) <= 3:
-        before = at - len(word)
-        return before == 0 or text[before - 1] == "\n"
+    if word.lower() == "no":
+        return text[at + 2 : at + 3].isdigit()
     return word.lower() in _ABBREVIATIONS
 
 

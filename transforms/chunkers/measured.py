@@ -23,11 +23,15 @@ class Measured:
         document: The document.
         blocks: Its blocks, in order.
         tokenizer: What counts.
+
+    Attributes:
+        notes: What was done to the document besides measuring it, by name, with how often.
     """
 
     def __init__(self, document: Document, blocks: Sequence[Block], tokenizer: Tokenizer) -> None:
         self.document = document
         self.text = document.text
+        self.notes: dict[str, int] = {}
         self.ruler = ruler(self.text, tokenizer)
         self._graphemes = Graphemes(self.text)
         self.blocks = [block for raw in blocks if (block := self._usable(raw))]
@@ -44,7 +48,23 @@ class Measured:
             if start == end:
                 return None
             block = replace(block, start=start, end=end)
-        return _as_heading(block, self.text) if block.kind == "heading" else block
+        return self._as_heading(block) if block.kind == "heading" else block
+
+    def _as_heading(self, block: Block) -> Block:
+        """A heading with a title and a level of 1 to 6; without any title it is none, and changes nothing."""
+        title = block.title or self.text[block.start : block.end].strip().strip("#").strip()
+        if not title.strip():
+            return replace(block, kind="other", level=None, title=None)
+        level = min(max(1 if block.level is None else block.level, 1), 6)
+        if level != block.level:
+            self.note("clamped heading level")
+        elif title == block.title:
+            return block
+        return replace(block, title=title, level=level)
+
+    def note(self, what: str, times: int = 1) -> None:
+        """Record something that was done to the document."""
+        self.notes[what] = self.notes.get(what, 0) + times
 
     def count(self, start: int, end: int) -> int:
         """Tokens of a slice; more than any budget if it spans a hard gap."""
@@ -92,10 +112,3 @@ class Measured:
         """First position from `position` on that divides no grapheme cluster."""
         return self._graphemes.ceil(position)
 
-
-def _as_heading(block: Block, text: str) -> Block:
-    """A heading with a title and a level of 1 to 6; without any title it is none, and changes nothing."""
-    title = block.title or text[block.start : block.end].strip().strip("#").strip()
-    if not title.strip():
-        return replace(block, kind="other", level=None, title=None)
-    return replace(block, title=title, level=min(max(block.level or 1, 1), 6))
