@@ -1,0 +1,1 @@
+"""The job and the command that runs it."""

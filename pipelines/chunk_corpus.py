@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipelines.options import RunSettings
+from pipelines.options import JobSettings, RunSettings
 from transforms.commit import abort, check_output, read_report, table_shards
 from transforms.errors import ConfigError
 from transforms.fingerprint import fingerprint
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from pipelines.runners import Distribution
 
 _SHARD_BYTES = 128 << 20
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +55,10 @@ def prepare(settings: RunSettings) -> Job:
         ConfigError: If an input matches nothing, a column is missing, or the output cannot take the run.
     """
     job = settings.job
-    files = match(job.input, allow_empty=job.allow_empty, input_format=settings.read.input_format)
-    _check_apart(job.input, files, job.output)
+    files = _matched(settings)
+    _check_apart(job, files)
+    _check_report(job.report)
+    created_at = _logical_time(job.run_time, files)
     any(check_columns(file, settings.read) for file in files if file.format == "parquet")
     # Fails here rather than on every worker if the tokenizer cannot be loaded.
     _ = settings.chunker.counter
@@ -69,7 +76,7 @@ def prepare(settings: RunSettings) -> Job:
         raise ConfigError("shards", job.shards, f"the table has {shards}, which stays as it is")
     run = Run(
         run_id=run_id,
-        created_at=_logical_time(job.run_time, files),
+        created_at=created_at,
         mode=job.mode,
         shards=shards,
         job_id=job.job_id,
@@ -119,6 +126,7 @@ def run(job: Job) -> Report | None:
     from pipelines.runners import run_pipeline
 
     settings = job.settings
+    earlier = read_report(settings.job.output, job.run.run_id)
     try:
         result = run_pipeline(
             build(job), runner=settings.job.runner, workers=settings.job.workers, beam_args=settings.beam_args
@@ -128,19 +136,56 @@ def run(job: Job) -> Report | None:
         abort(settings.job.output, job.run.run_id)
         raise
     report = read_report(settings.job.output, job.run.run_id)
+    if report and report == earlier:
+        # The table held all of it already, and the report of the run that wrote it stays.
+        report = {**report, "outcome": "unchanged", "replaced_files": 0}
     engines = [name.partition("engine:")[2] for name in sorted(result.counters) if "engine:" in name]
     return report and with_seconds(report, _seconds(result.distributions), engines)
 
 
-def _check_apart(inputs: Sequence[str], files: Sequence[SourceFile], output: str) -> None:
-    """Refuse an output whose files the next run would read, and inputs that lie in the output."""
-    root = public_uri(output).rstrip("/") + "/"
+def _matched(settings: RunSettings) -> list[SourceFile]:
+    """The files of all inputs; one that names none is at least told of."""
+    job = settings.job
+    found: dict[str, SourceFile] = {}
+    for pattern in job.input:
+        files = match([pattern], allow_empty=job.allow_empty, input_format=settings.read.input_format)
+        if not files:
+            _log.warning("input %r matches no file", public_uri(pattern) if "://" in pattern else pattern)
+        found |= {file.uri: file for file in files}
+    return [found[uri] for uri in sorted(found)]
+
+
+def _check_apart(job: JobSettings, files: Sequence[SourceFile]) -> None:
+    """Refuse inputs that lie in the output, and a run that writes what the next one would read."""
+    root = public_uri(job.output).rstrip("/") + "/"
     for file in files:
         if file.uri.startswith(root):
-            raise ConfigError("input", file.uri, f"lies inside the output {output}; name another output")
-    for pattern in inputs:
-        if names(pattern, f"{root}chunks/chunker=c/source=s/part-00000.parquet"):
-            raise ConfigError("output", output, f"lies inside the input {pattern}; the next run would read it")
+            raise ConfigError("input", file.uri, f"lies inside the output {job.output}; name another output")
+    for setting, value, uri in _written(job, root):
+        for pattern in job.input:
+            if names(pattern, uri):
+                raise ConfigError(
+                    setting, value, f"lies inside the input {pattern}; the next run would read it"
+                )
+
+
+def _written(job: JobSettings, root: str) -> Iterator[tuple[str, str, str]]:
+    """A setting, its value and a file that the run writes for it, for each kind of file."""
+    yield "output", job.output, f"{root}chunks/chunker=c/source=s/part-00000.parquet"
+    yield "output", job.output, f"{root}control/commits/00000001.json"
+    if job.report:
+        yield "report", job.report, public_uri(job.report)
+
+
+def _check_report(report: str | None) -> None:
+    """Refuse a report that could not be written once the run is committed."""
+    if report is None:
+        return
+    path = Path(report)
+    if path.is_dir():
+        raise ConfigError("report", report, "is a folder; name a file")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ConfigError("report", report, "cannot be written; is its folder there?")
 
 
 def _logical_time(given: str | None, files: Sequence[SourceFile]) -> int:

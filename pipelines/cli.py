@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 _OK, _FAILED, _BAD_SETTING, _TOO_MANY_ERRORS, _INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -72,8 +72,20 @@ def _overview(arguments: Sequence[str]) -> int:
     return _OK
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        # The usage is a page of flags, in which the one line that matters would be lost.
+        self.exit(_BAD_SETTING, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no count")
+    return int(text)
+
+
 def _parser(name: str, command: Callable[..., int]) -> argparse.ArgumentParser:
-    return argparse.ArgumentParser(
+    return _Parser(
         prog=f"chunkmill {name}",
         description=command.__doc__,
         epilog=_EXIT_STATUS,
@@ -102,30 +114,32 @@ def _run(arguments: Sequence[str]) -> int:
     if settings.job.report:
         Path(settings.job.report).write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", "utf-8")
     print(summary(report))
-    documents = report["documents"]
-    return _TOO_MANY_ERRORS if documents["failed"] > settings.job.max_error_rate * documents["in"] else _OK
+    documents, allowed = report["documents"], settings.job.max_error_rate
+    if documents["failed"] <= allowed * documents["in"]:
+        return _OK
+    print(
+        f"chunkmill: {documents['failed']} of {documents['in']} documents failed, more than "
+        f"max_error_rate={allowed} allows; {settings.job.output}/dead_letters says which and why",
+        file=sys.stderr,
+    )
+    return _TOO_MANY_ERRORS
 
 
 def _preview(arguments: Sequence[str]) -> int:
     """Show what a chunker makes of a few documents."""
     from pipelines import preview
-    from pipelines.options import add_chunker_flags, add_model_flags, make_chunker, validated
-    from transforms.parsers import ParseSettings
+    from pipelines.options import add_chunker_flags, add_reading_flags, make_chunker, reading_settings
     from transforms.records import DeadLetter
-    from transforms.sources import ReadSettings
 
     parser = _parser("preview", _preview)
     parser.add_argument("file", nargs="+", help="files, folders and patterns; - for standard input")
-    parser.add_argument("-n", type=int, default=None, help="chunks to show of each document (text: 10, json: all)")
+    parser.add_argument("-n", type=_count, help="chunks to show of each document (text: 10, json: all)")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="json: one chunk a line")
     add_chunker_flags(parser)
-    add_model_flags(parser, ReadSettings, ParseSettings)
+    add_reading_flags(parser)
     flags = vars(parser.parse_args(arguments))
     chunker = make_chunker(flags)
-    read, parse = (
-        validated(model, {name: flags[name] for name in model.model_fields if name in flags})
-        for model in (ReadSettings, ParseSettings)
-    )
+    read, parse = reading_settings(flags)
     failed = 0
     for document in preview.documents(flags["file"], read, parse):
         result = document if isinstance(document, DeadLetter) else preview.cut(document, chunker)
@@ -147,7 +161,8 @@ def _chunkers(arguments: Sequence[str]) -> int:
 
     parser = _parser("chunkers", _chunkers)
     parser.add_argument("name", nargs="?", choices=sorted(CHUNKERS), help="only this strategy")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="json: one strategy a line")
+    help_of_format = "json: one strategy a line"
+    parser.add_argument("--format", choices=("text", "json"), default="text", help=help_of_format)
     flags = parser.parse_args(arguments)
     for name in [flags.name] if flags.name else sorted(CHUNKERS):
         kind = CHUNKERS[name]
@@ -155,8 +170,8 @@ def _chunkers(arguments: Sequence[str]) -> int:
         texts = {**descriptions(Chunker), **descriptions(kind)}
         defaults = _defaults(chunker)
         if flags.format == "json":
-            about = {"name": name, "version": kind.VERSION, "fingerprint": chunker.fingerprint(), "settings": defaults}
-            print(json.dumps(about, ensure_ascii=False))
+            about = {"name": name, "version": kind.VERSION, "fingerprint": chunker.fingerprint()}
+            print(json.dumps({**about, "settings": defaults}, ensure_ascii=False))
             continue
         print(f"{name}  (version {kind.VERSION}, fingerprint of the defaults {chunker.fingerprint()})")
         print(f"  {(kind.__doc__ or '').splitlines()[0]}")
@@ -168,27 +183,25 @@ def _chunkers(arguments: Sequence[str]) -> int:
 
 def _defaults(chunker: Any) -> dict[str, object]:
     return {
-        setting: value.name if hasattr(value, "fingerprint") else value for setting, value in chunker.settings().items()
+        setting: value.name if hasattr(value, "fingerprint") else value
+        for setting, value in chunker.settings().items()
     }
 
 
 def _verify(arguments: Sequence[str]) -> int:
     """Prove a table again: its files, its rows and, with the documents at hand, the laws."""
-    from pipelines.options import add_model_flags, validated
-    from transforms.parsers import ParseSettings
-    from transforms.sources import ReadSettings, match
+    from pipelines.options import add_reading_flags, reading_settings
+    from transforms.sources import match
     from transforms.verify import verify
 
     parser = _parser("verify", _verify)
     parser.add_argument("table", help="root of the table")
-    parser.add_argument("--input", action="append", default=[], help="the documents it was made from; repeatable")
+    help_of_input = "the documents it was made from; repeatable"
+    parser.add_argument("--input", action="append", default=[], help=help_of_input)
     parser.add_argument("--format", choices=("text", "json"), default="text")
-    add_model_flags(parser, ReadSettings, ParseSettings)
+    add_reading_flags(parser)
     flags = vars(parser.parse_args(arguments))
-    read, parse = (
-        validated(model, {name: flags[name] for name in model.model_fields if name in flags})
-        for model in (ReadSettings, ParseSettings)
-    )
+    read, parse = reading_settings(flags)
     files = match(flags["input"], input_format=read.input_format) if flags["input"] else []
     report = verify(flags["table"], files, read, parse)
     print(json.dumps(report.to_json(), indent=1) if flags["format"] == "json" else report.summary())

@@ -1,6 +1,7 @@
 """Every flag of the job, and the frozen settings that they become.
 
-A flag is a field of a settings model: its name, default and text are read from there, so that each exists once.
+A flag is a field of a settings model: its name, default and text are read from there, so that each exists
+once.
 """
 
 from __future__ import annotations
@@ -8,9 +9,9 @@ from __future__ import annotations
 import argparse
 import inspect
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -22,24 +23,27 @@ from transforms.provenance import WriteMode
 from transforms.sources import ReadSettings
 from transforms.sources.columns import COLUMNS
 
+Model = TypeVar("Model", bound=BaseModel)
+
 
 class JobSettings(BaseModel):
     """What a run is to do, besides how documents are read, parsed and cut.
 
     Args:
-        input: Files, folders and patterns to read, local or `gs://`, `s3://`, `abfs://`. In a pattern `*` stays
-            within a folder and `**` spans any number of them. `*.parquet` holds a document per row, any other
-            file is a document. Repeatable.
+        input: Files, folders and patterns to read, local or `gs://`, `s3://`, `abfs://`. In a pattern `*`
+            stays within a folder and `**` spans any number of them. `*.parquet` holds a document per row, any
+            other file is a document. Repeatable.
         output: Root of the table: a folder, local or in an object store.
         mode: `overwrite` replaces exactly what the run covers (its chunker and source), `append` adds to it,
             `error_if_exists` refuses a table that is there.
         allow_empty: Take an input that matches nothing for an empty one.
-        shards: Shards of a new table, each written as a whole by one worker; default: one per 128 MiB of input.
+        shards: Shards of a new table, each written as a whole by one worker; default: one per 128 MiB of
+            input.
         keep_text: Keep each document's text in the ledger, so that chunks can be sliced anew later.
         compat: Write plain Parquet encodings, for readers that lack the delta encodings.
         max_error_rate: Share of documents that may fail before the exit status says so, 0 to 1.
-        run_id: Id of the run; default: derived from the inputs and the settings, so that the same command names
-            the same run and finishes what was interrupted.
+        run_id: Id of the run; default: derived from the inputs and the settings, so that the same command
+            names the same run and finishes what was interrupted.
         run_time: Logical time of the run, ISO 8601, written to every row; default: the newest change of any
             input, so that the same inputs give the same bytes.
         job_id: Name that a scheduler gave to the job, written to every row.
@@ -101,10 +105,12 @@ class RunSettings(BaseModel):
 # The chunker's flags are those that every strategy has; the rest is reached by --set.
 _CHUNKER_FLAGS = ("chunk_size", "chunk_overlap", "tokenizer", "engine")
 _NOT_FLAGS = {"columns"}
+_LISTS = ("input", "metadata_columns", "beam_args")
 _EXTRA = {
     "chunker": f"Chunking strategy: {', '.join(sorted(CHUNKERS))}; see `chunkmill chunkers`.",
     "set": "key=value: any setting of the chunker, the value as YAML. Repeatable.",
-    "config": "YAML file with flags by name (`input` a list, `set` a table); flags on the command line win.",
+    "config": "YAML file with flags by name (`input` a list, `set` a table); flags on the command line win, "
+    "those of `set` key by key.",
     "beam_args": "Option for Beam, such as --beam_args=--region=europe-west1. Repeatable.",
 }
 
@@ -116,11 +122,14 @@ def add_chunker_flags(parser: argparse.ArgumentParser, default: str | None = "re
         parser: Where to add them.
         default: Strategy if none is chosen.
     """
-    parser.add_argument("--chunker", default=argparse.SUPPRESS, help=f"{_EXTRA['chunker']} Default: {default}")
+    text = f"{_EXTRA['chunker']} Default: {default}"
+    parser.add_argument("--chunker", default=argparse.SUPPRESS, help=text)
     help_of = descriptions(Chunker)
     for name in _CHUNKER_FLAGS:
         parser.add_argument(f"--{name}", default=argparse.SUPPRESS, help=help_of[name].replace("%", "%%"))
-    parser.add_argument("--set", action="append", default=argparse.SUPPRESS, metavar="KEY=VALUE", help=_EXTRA["set"])
+    parser.add_argument(
+        "--set", action="append", default=argparse.SUPPRESS, metavar="KEY=VALUE", help=_EXTRA["set"]
+    )
 
 
 def add_model_flags(parser: argparse.ArgumentParser, *models: type[BaseModel]) -> None:
@@ -149,6 +158,19 @@ def add_model_flags(parser: argparse.ArgumentParser, *models: type[BaseModel]) -
             group.add_argument(f"--{name}", help=text, **options)
 
 
+def add_reading_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that say how documents are read and parsed.
+
+    Args:
+        parser: Where to add them.
+    """
+    add_model_flags(parser, ReadSettings, ParseSettings)
+    columns = parser.add_argument_group("columns of Parquet inputs; an empty name leaves one out")
+    for name in COLUMNS:
+        text = f"Column that holds {name}. Default: {name}"
+        columns.add_argument(f"--{column_flag(name)}", default=argparse.SUPPRESS, help=text)
+
+
 def run_parser(parser: argparse.ArgumentParser) -> None:
     """Add all flags of `chunkmill run`.
 
@@ -157,12 +179,8 @@ def run_parser(parser: argparse.ArgumentParser) -> None:
     """
     parser.add_argument("--config", default=None, help=_EXTRA["config"])
     add_chunker_flags(parser)
-    add_model_flags(parser, JobSettings, ReadSettings, ParseSettings)
-    columns = parser.add_argument_group("columns of Parquet inputs; an empty name leaves one out")
-    for name in COLUMNS:
-        columns.add_argument(
-            f"--{column_flag(name)}", default=argparse.SUPPRESS, help=f"Column that holds {name}. Default: {name}"
-        )
+    add_model_flags(parser, JobSettings)
+    add_reading_flags(parser)
     parser.add_argument("--beam_args", action="append", default=argparse.SUPPRESS, help=_EXTRA["beam_args"])
 
 
@@ -181,22 +199,40 @@ def run_settings(flags: Mapping[str, Any], config: str | None = None) -> RunSett
     Raises:
         ConfigError: If a setting is unknown or refused, or the file cannot be read.
     """
-    given = {**(_config_file(config) if config else {}), **flags}
+    from_file = _config_file(config) if config else {}
+    given = {**from_file, **flags}
+    if "set" in given:
+        given["set"] = {**_pairs(from_file.get("set", {})), **_pairs(flags.get("set", {}))}
     chunker = make_chunker(given)
-    for name in ("chunker", "set", *_CHUNKER_FLAGS):
-        given.pop(name, None)
-    columns = {name: given.pop(column_flag(name)) for name in COLUMNS if column_flag(name) in given}
-    beam_args = tuple(given.pop("beam_args", ()))
-    models: dict[str, BaseModel] = {}
-    for key, model in {"read": ReadSettings, "parse": ParseSettings, "job": JobSettings}.items():
-        values = {name: given.pop(name) for name in list(given) if name in model.model_fields}
-        if key == "read" and columns:
-            values["columns"] = {**values.get("columns", {}), **columns}
-        models[key] = validated(model, values)
-    if given:
-        name, value = next(iter(given.items()))
-        raise ConfigError(name, value, "there is no such setting; `chunkmill run --help` lists them all")
-    return RunSettings(**models, chunker=chunker, beam_args=beam_args)
+    read, parse = reading_settings(given)
+    job = _model(JobSettings, given)
+    known = {"chunker", "set", *_CHUNKER_FLAGS, *map(column_flag, COLUMNS), "beam_args"}
+    for name, value in given.items():
+        if not any(name in names for names in (known, *(type(m).model_fields for m in (job, read, parse)))):
+            raise ConfigError(name, value, "there is no such setting; `chunkmill run --help` lists them all")
+    return RunSettings(
+        job=job, read=read, parse=parse, chunker=chunker, beam_args=_strings("beam_args", given)
+    )
+
+
+def reading_settings(given: Mapping[str, Any]) -> tuple[ReadSettings, ParseSettings]:
+    """How documents are read and parsed.
+
+    Args:
+        given: Flags by name; those of other things are passed over.
+
+    Raises:
+        ConfigError: If a setting is refused.
+    """
+    columns = {name: given[column_flag(name)] for name in COLUMNS if column_flag(name) in given}
+    mapped = given.get("columns", {})
+    if columns and isinstance(mapped, Mapping):
+        given = {**given, "columns": {**mapped, **columns}}
+    return _model(ReadSettings, given), _model(ParseSettings, given)
+
+
+def _model(model: type[Model], given: Mapping[str, Any]) -> Model:
+    return validated(model, {name: given[name] for name in model.model_fields if name in given})
 
 
 def make_chunker(given: Mapping[str, Any]) -> Chunker:
@@ -209,16 +245,17 @@ def make_chunker(given: Mapping[str, Any]) -> Chunker:
         ConfigError: If the strategy is unknown, or it refuses a setting.
     """
     settings = {name: given[name] for name in _CHUNKER_FLAGS if name in given}
-    extra = given.get("set", ())
-    pairs = extra.items() if isinstance(extra, Mapping) else map(_pair, extra)
-    for key, value in pairs:
+    for key, value in _pairs(given.get("set", {})).items():
         if key in settings:
             raise ConfigError("set", f"{key}={value}", f"is given as --{key} too")
         settings[key] = value
-    return get_chunker(given.get("chunker", "recursive"), **settings)
+    name = given.get("chunker", "recursive")
+    if not isinstance(name, str):
+        raise ConfigError("chunker", name, "must be the name of a strategy; its settings go into `set`")
+    return get_chunker(name, **settings)
 
 
-def validated(model: type[BaseModel], values: Mapping[str, Any]) -> BaseModel:
+def validated(model: type[Model], values: Mapping[str, Any]) -> Model:
     """A settings model from values by name.
 
     Args:
@@ -249,6 +286,23 @@ def descriptions(model: type[BaseModel]) -> dict[str, str]:
     return {name: " ".join(text.split()) for name, text in items}
 
 
+def _pairs(extra: object) -> dict[str, Any]:
+    """What `set` holds: a table, or items like `key=value`."""
+    if isinstance(extra, Mapping) and all(isinstance(key, str) for key in extra):
+        return dict(extra)
+    items = [extra] if isinstance(extra, str) else extra
+    if not isinstance(items, list | tuple) or not all(isinstance(item, str) for item in items):
+        raise ConfigError("set", extra, "must be a table of settings of the chunker by name")
+    return dict(map(_pair, items))
+
+
+def _strings(name: str, given: Mapping[str, Any]) -> tuple[str, ...]:
+    values = given.get(name, ())
+    if not isinstance(values, list | tuple) or not all(isinstance(value, str) for value in values):
+        raise ConfigError(name, values, "must be a list of strings")
+    return tuple(values)
+
+
 def _pair(item: str) -> tuple[str, Any]:
     key, equals, value = item.partition("=")
     if not equals:
@@ -268,6 +322,6 @@ def _config_file(path: str) -> dict[str, Any]:
         raise ConfigError("config", path, f"is not YAML: {error}") from None
     if not isinstance(values, Mapping) or not all(isinstance(key, str) for key in values):
         raise ConfigError("config", path, "must be a table of flags by name")
-    return {key: [value] if key in ("input", "beam_args") and isinstance(value, str) else value for key, value in values.items()}
-
-
+    return {
+        key: [value] if key in _LISTS and isinstance(value, str) else value for key, value in values.items()
+    }

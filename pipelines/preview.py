@@ -52,7 +52,11 @@ def documents(
 def _raw_documents(inputs: Sequence[str], settings: ReadSettings) -> Iterator[RawDocument | DeadLetter]:
     if _STDIN in inputs:
         yield RawDocument(
-            "stdin", sys.stdin.buffer.read(), settings.media_type, settings.charset, source=Source(uri="stdin")
+            "stdin",
+            sys.stdin.buffer.read(),
+            settings.media_type,
+            settings.charset,
+            source=Source(uri="stdin"),
         )
     for name in inputs:
         if name == _STDIN:
@@ -83,13 +87,15 @@ def as_text(result: DocumentChunks, shown: int) -> str:
         shown: Chunks to show.
     """
     document, chunks = result.document, result.chunks
-    blocks = Counter(block.kind for block in blocks_of(document))
+    name = document.source.uri or document.document_id
+    blocks = Counter[str](block.kind for block in blocks_of(document))
     kinds = Counter(chunk.kind for chunk in chunks)
+    tokens = sum(chunk.token_count for chunk in chunks)
+    over = sum(chunk.over_budget for chunk in chunks)
     head = [
-        f"{document.source.uri or document.document_id}  ({document.media_type}, {len(document.text)} characters)",
+        f"{name}  ({document.media_type}, {len(document.text)} characters)",
         f"  blocks: {_tally(blocks)}",
-        f"  chunks: {_tally(kinds)}; {sum(chunk.token_count for chunk in chunks)} tokens of {result.chunker.tokenizer}"
-        f"; {sum(chunk.over_budget for chunk in chunks)} over budget",
+        f"  chunks: {_tally(kinds)}; {tokens} tokens of {result.chunker.tokenizer}; {over} over budget",
     ]
     places = {chunk.chunk_id: chunk.index for chunk in chunks}
     rows = [_line(chunk, places) for chunk in chunks[:shown]]
@@ -145,7 +151,7 @@ def _line(chunk: Chunk, places: dict[str, int]) -> str:
     kind = chunk.kind if chunk.heading_level is None else f"{chunk.kind} {chunk.heading_level}"
     marks = " OVER BUDGET" if chunk.over_budget else ""
     text = " ".join(chunk.text.split())
-    text = text if len(text) <= _SHOWN_TEXT else f"{text[:_SHOWN_TEXT - 1]}…"
+    text = text if len(text) <= _SHOWN_TEXT else f"{text[: _SHOWN_TEXT - 1]}…"
     lines = f"{chunk.lines[0]}-{chunk.lines[1]}"
     return (
         f"  {chunk.index:>4} {parent:>5}  {kind:<10} {spans:<16} lines {lines:<9} "

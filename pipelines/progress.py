@@ -23,9 +23,10 @@ def progress(job: Job) -> Iterator[None]:
     """
     size = sum(file.size for file in job.files)
     told = (
-        f"run {job.run.run_id}: {len(job.files)} files, {size / 1e6:.1f} MB, {job.run.shards} shards, "
+        f"run {job.run.run_id}: {_counted(len(job.files), 'file')}, {size / 1e6:,.2f} MB, "
+        f"{_counted(job.run.shards, 'shard')}, "
         f"chunker {job.settings.chunker.name} {job.settings.chunker.fingerprint()}, "
-        f"{job.settings.job.runner} with {job.settings.job.workers} workers"
+        f"{job.settings.job.runner} with {_counted(job.settings.job.workers, 'worker')}"
     )
     if not sys.stderr.isatty():
         began = time.monotonic()
@@ -40,3 +41,7 @@ def progress(job: Job) -> Iterator[None]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
         shown.add_task(told)
         yield
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

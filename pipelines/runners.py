@@ -116,8 +116,8 @@ def run_pipeline(
 ) -> RunResult:
     """Builds a pipeline, runs it and waits for its end; a Dataflow job is submitted only.
 
-    Ctrl-C raises KeyboardInterrupt, and SIGTERM SystemExit, on every engine, once all worker processes and
-    the Spark server are gone.
+    Ctrl-C raises KeyboardInterrupt on every engine, once all worker processes and the Spark server are gone;
+    SIGTERM ends them too.
 
     Args:
         build: Adds the transforms to an empty pipeline.
@@ -140,7 +140,8 @@ def run_pipeline(
     options.view_as(SetupOptions).save_main_session = False
     engines = {"DirectRunner": _direct, "SparkRunner": _spark}
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_terminable())
+        if runner == "SparkRunner" or workers > 1:
+            stack.enter_context(_terminable())
         engine = stack.enter_context(engines.get(runner, _any)(runner, options, workers))
         options.view_as(StandardOptions).no_wait_until_finish |= runner == "DataflowRunner"
         try:
@@ -188,7 +189,7 @@ def _name(metric: Any) -> str:
 
 @contextlib.contextmanager
 def _terminable() -> Iterator[None]:
-    """SIGTERM unwinds the stack too: by default it ends this process only, and the Spark server stays."""
+    """SIGTERM unwinds the stack too; else it would end this process and leave the Spark server."""
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM):
         yield
         return
@@ -319,8 +320,11 @@ class _WorkerProcess(worker_handlers.GrpcWorkerHandler):
         self._closed.set()
         deadline = threading.Timer(_PATIENCE_SECONDS, _end_workers)
         deadline.start()
-        super().close()
-        deadline.cancel()
+        try:
+            with contextlib.suppress(grpc.RpcError):  # of a worker that is dead
+                super().close()
+        finally:
+            deadline.cancel()
 
     def stop_worker(self) -> None:
         self._process.wait()

@@ -13,7 +13,9 @@ from transforms.records import DeadLetter, Document, DocumentChunks
 from transforms.stage import DocumentStage
 
 
-class ChunkDocuments(beam.PTransform[PCollection[Document | DeadLetter], PCollection[DocumentChunks | DeadLetter]]):
+class ChunkDocuments(
+    beam.PTransform[PCollection[Document | DeadLetter], PCollection[DocumentChunks | DeadLetter]]
+):
     """Cuts each document; one that cannot be cut flows on as a `DeadLetter`.
 
     A document gives one element with all of its chunks, never some of them.
@@ -30,9 +32,12 @@ class ChunkDocuments(beam.PTransform[PCollection[Document | DeadLetter], PCollec
         super().__init__()
         self.chunker = get_chunker(chunker, **settings) if isinstance(chunker, str) else chunker
 
-    def expand(self, documents: PCollection[Document | DeadLetter]) -> PCollection[DocumentChunks | DeadLetter]:
+    def expand(
+        self, documents: PCollection[Document | DeadLetter]
+    ) -> PCollection[DocumentChunks | DeadLetter]:
         """Adds the step to the pipeline."""
-        return documents | beam.ParDo(_Chunk(self.chunker))
+        results: PCollection[DocumentChunks | DeadLetter] = documents | beam.ParDo(_Chunk(self.chunker))
+        return results
 
 
 class _Chunk(DocumentStage[Document, DocumentChunks]):

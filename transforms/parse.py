@@ -12,7 +12,9 @@ from transforms.records import DeadLetter, Document, RawDocument
 from transforms.stage import DocumentStage
 
 
-class ParseDocuments(beam.PTransform[PCollection[RawDocument | DeadLetter], PCollection[Document | DeadLetter]]):
+class ParseDocuments(
+    beam.PTransform[PCollection[RawDocument | DeadLetter], PCollection[Document | DeadLetter]]
+):
     """Decodes and parses each document; what cannot be parsed flows on as a `DeadLetter`.
 
     Args:
@@ -25,4 +27,7 @@ class ParseDocuments(beam.PTransform[PCollection[RawDocument | DeadLetter], PCol
 
     def expand(self, documents: PCollection[RawDocument | DeadLetter]) -> PCollection[Document | DeadLetter]:
         """Adds the step to the pipeline."""
-        return documents | beam.ParDo(DocumentStage("parse", partial(parse, settings=self._settings)))
+        results: PCollection[Document | DeadLetter] = documents | beam.ParDo(
+            DocumentStage("parse", partial(parse, settings=self._settings))
+        )
+        return results

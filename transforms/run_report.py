@@ -50,7 +50,7 @@ def tally(kind: str, rows: pa.Table, chunker: ChunkerRecord | None) -> dict[str,
         "status": _grouped(cut, "status"),
         "parsers": _grouped(cut, "parser_name", "media_type"),
         "sums": Counter({name: pc.sum(cut[name]).as_py() or 0 for name in sums}),
-        "notes": sum(map(Counter, map(json.loads, cut["notes"].drop_null().to_pylist())), Counter()),
+        "notes": sum((Counter(json.loads(note)) for note in cut["notes"].to_pylist() if note), Counter()),
     }
 
 

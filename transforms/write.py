@@ -20,7 +20,7 @@ from transforms.run_report import Report
 from transforms.shards import STANDARD, FileEntry, Layout, write_shard
 
 
-class WriteChunks(beam.PTransform):
+class WriteChunks(beam.PTransform[PCollection[DocumentChunks | DeadLetter], PCollection[Report]]):
     """Writes `DocumentChunks` and `DeadLetter` elements to a table, as one commit; gives the run's report.
 
     Args:
@@ -54,20 +54,20 @@ class WriteChunks(beam.PTransform):
         )
         # Without it a run without documents would not be committed.
         impulse = elements.pipeline | "Impulse" >> beam.Create([None])
-        return (
+        reports: PCollection[Report] = (
             (entries, impulse)
             | beam.Flatten()
             | "OneKey" >> beam.WithKeys(0)
             | "Gather" >> beam.GroupByKey()
             | "Commit" >> beam.ParDo(_Commit(self._output, self._run, self._default_chunker))
         )
+        return reports
 
 
 class _Timed(beam.DoFn):
     """Tells the milliseconds that were spent in a step."""
 
     def __init__(self, name: str) -> None:
-        super().__init__()
         self._distribution = Metrics.distribution("chunkmill", name)
 
     def _spent(self, seconds: float) -> None:

@@ -10,7 +10,15 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from typing_extensions import Self
 
 from transforms.chunkers.finishing import finish
@@ -40,7 +48,9 @@ class Chunker(BaseModel, ABC):
         ConfigError: If a setting is unknown or refused; it names the setting and the value.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, validate_default=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", arbitrary_types_allowed=True, validate_default=True
+    )
 
     name: ClassVar[str]
     VERSION: ClassVar[int] = 1
@@ -87,7 +97,9 @@ class Chunker(BaseModel, ABC):
     def _makes_progress(self) -> Self:
         if not 0 <= self.chunk_overlap < self.chunk_size:
             raise ConfigError(
-                "chunk_overlap", self.chunk_overlap, f"must be at least 0 and less than chunk_size={self.chunk_size}"
+                "chunk_overlap",
+                self.chunk_overlap,
+                f"must be at least 0 and less than chunk_size={self.chunk_size}",
             )
         return self
 
@@ -144,7 +156,9 @@ class Chunker(BaseModel, ABC):
     @cached_property
     def counter(self) -> Tokenizer:
         """The tokenizer itself, loaded when first needed."""
-        return get_tokenizer(self.tokenizer, self.engine) if isinstance(self.tokenizer, str) else self.tokenizer
+        return (
+            get_tokenizer(self.tokenizer, self.engine) if isinstance(self.tokenizer, str) else self.tokenizer
+        )
 
     @cached_property
     def record(self) -> ChunkerRecord:
@@ -207,9 +221,13 @@ def nested_chunker(value: object, info: ValidationInfo) -> object:
     if isinstance(value, Chunker):
         if value.chunk_size > inherited["chunk_size"]:
             limit = inherited["chunk_size"]
-            raise ConfigError(f"{info.field_name}.chunk_size", value.chunk_size, f"is larger than chunk_size={limit}")
+            raise ConfigError(
+                f"{info.field_name}.chunk_size", value.chunk_size, f"is larger than chunk_size={limit}"
+            )
         if identity_of(value.tokenizer) != identity_of(inherited["tokenizer"]):
-            raise ConfigError(f"{info.field_name}.tokenizer", value.tokenizer, "must be the tokenizer of the chunker")
+            raise ConfigError(
+                f"{info.field_name}.tokenizer", value.tokenizer, "must be the tokenizer of the chunker"
+            )
     return value
 
 
@@ -220,7 +238,11 @@ def _rebuild(kind: type[Chunker], settings: dict[str, Any]) -> Chunker:
 def _plain(value: object) -> object:
     """A setting as JSON: a nested chunker by its own record."""
     if isinstance(value, Chunker):
-        return {"strategy": value.name, "version": value.VERSION, "settings": json.loads(value.record.settings)}
+        return {
+            "strategy": value.name,
+            "version": value.VERSION,
+            "settings": json.loads(value.record.settings),
+        }
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
     return value

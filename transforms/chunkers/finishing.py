@@ -47,7 +47,9 @@ def finish(
         if start > covered:
             lost += _black(text[covered:start])
         ordinal = seen[content] = seen.get(content, -1) + 1
-        kind, heading_level, heading_path, locations, images = structure.of(start, end) if structure else _PLAIN
+        kind, heading_level, heading_path, locations, images = (
+            structure.of(start, end) if structure else _PLAIN
+        )
         chunks.append(
             Chunk(
                 chunk_id=chunk_id(document_id, chunker_hash, data, ordinal),

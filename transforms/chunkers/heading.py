@@ -46,7 +46,9 @@ class HeadingChunker(Chunker):
 
     def cut(self, measured: Measured, start: int, end: int) -> Iterator[Piece]:
         """The slices of [start, end) that become chunks, in order."""
-        headings = [block for block in measured.blocks if block.kind == "heading" and start <= block.start < end]
+        headings = [
+            block for block in measured.blocks if block.kind == "heading" and start <= block.start < end
+        ]
         if not headings:
             yield from self._fall_back(measured, (start, end))
             return
@@ -58,7 +60,9 @@ class HeadingChunker(Chunker):
                 piece.parent = tree.place(piece)
                 yield piece
 
-    def _sections(self, measured: Measured, headings: Sequence[Block], start: int, end: int) -> Iterator[Span]:
+    def _sections(
+        self, measured: Measured, headings: Sequence[Block], start: int, end: int
+    ) -> Iterator[Span]:
         opening = [heading for heading in headings if heading.level and heading.level <= self.split_level]
         sections = _parts(measured, start, end, [heading.start for heading in opening])
         if not self.min_chunk_size:

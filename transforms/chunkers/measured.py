@@ -111,4 +111,3 @@ class Measured:
     def edge_after(self, position: int) -> int:
         """First position from `position` on that divides no grapheme cluster."""
         return self._graphemes.ceil(position)
-

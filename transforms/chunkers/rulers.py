@@ -75,7 +75,7 @@ class _CountingRuler:
         self._count = tokenizer.count
         self.ends = _boundaries(text, tokenizer)
         # Single elements of a memoryview cost a fraction of those of an array.
-        self._ends = memoryview(self.ends)
+        self._ends: memoryview[int] = memoryview(self.ends)  # type: ignore[arg-type]
 
     def count(self, start: int, end: int) -> int:
         return self._count(self._text[start:end])
@@ -156,7 +156,8 @@ def _boundaries(text: str, tokenizer: Tokenizer) -> NDArray[np.int64]:
     if len(text) < HARD_GAP:
         return np.asarray(tokenizer.boundaries(text), np.int64)
     parts = [
-        np.asarray(tokenizer.boundaries(text[start:end]), np.int64) + start for start, end in regions_between_gaps(text)
+        np.asarray(tokenizer.boundaries(text[start:end]), np.int64) + start
+        for start, end in regions_between_gaps(text)
     ]
     return np.concatenate(parts) if parts else np.empty(0, np.int64)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -151,7 +151,7 @@ class EncodingTokenizer:
     def _use_fastokens(self, vocabulary: bytes, *, required: bool) -> None:
         try:
             self._fast = _fastokens(self.name, vocabulary)
-        except _NoFastEngine as error:
+        except _NoFastEngineError as error:
             self._fall_back(str(error))
         else:
             self.engine, self._encode = "fastokens", self._encode_fast
@@ -164,19 +164,19 @@ class EncodingTokenizer:
         self.engine, self.fallback, self._encode = "tiktoken", f"fastokens {reason}", self._encode_reference
 
 
-class _NoFastEngine(Exception):
+class _NoFastEngineError(Exception):
     """The faster engine cannot serve this encoding."""
 
 
-def _fastokens(name: str, vocabulary: bytes) -> object:
+def _fastokens(name: str, vocabulary: bytes) -> Any:
     if ENCODINGS[name].embedded != name:
-        raise _NoFastEngine(f"does not cover {name}")
+        raise _NoFastEngineError(f"does not cover {name}")
     # One process per core is the job's own parallelism.
     os.environ.setdefault("RAYON_NUM_THREADS", "1")
     try:
         import fastokens
     except ModuleNotFoundError:
-        raise _NoFastEngine("is not installed (pip install 'chunkmill[fast]')") from None
+        raise _NoFastEngineError("is not installed (pip install 'chunkmill[fast]')") from None
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{name}.tiktoken"
         path.write_bytes(vocabulary)
@@ -193,7 +193,8 @@ def _reference(name: str, pattern: str, ranks: dict[bytes, int]) -> tiktoken.Enc
 
 def _parse(vocabulary: bytes) -> dict[bytes, int]:
     return {
-        base64.b64decode(token): int(rank) for token, rank in (line.split() for line in vocabulary.splitlines())
+        base64.b64decode(token): int(rank)
+        for token, rank in (line.split() for line in vocabulary.splitlines())
     }
 
 
