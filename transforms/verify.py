@@ -180,8 +180,8 @@ def verify(
 ) -> VerifyReport:
     """Prove a committed table once more.
 
-    A document can be compared with its text if inputs are given, or if the ledger keeps the text. Its disk
-    space, in the folder for temporary files, is that of the inputs' text; its memory that of one shard's.
+    Documents are compared with their texts if inputs are given or the ledger keeps the texts. Inputs take
+    temporary disk space for all of their text, and memory for that of one shard.
 
     Args:
         output: Root of the table.
@@ -456,9 +456,23 @@ class _Proof:
 
     def _rows(self, entry: FileEntry) -> Iterator[_Row]:
         """The rows of a file; one that is out of order, or lacks what it must hold, is noted."""
+        before = ("", -1)
+        for row in self._read(entry):
+            if isinstance(row, _Chunk) and None in row[:-2]:
+                self._note([_fault(row, "null", f"{row._fields[row.index(None)]} is null")])
+                self._complete = False
+                continue
+            place = row.document_id, row.chunk_index if isinstance(row, _Chunk) else row.row
+            if place <= before:
+                self._note([_fault(row, "order", f"{place} comes after {before}")])
+                self._complete &= place[0] == before[0]
+            before = place
+            yield row
+
+    def _read(self, entry: FileEntry) -> Iterator[_Row]:
         kind, chunker = _KINDS[entry.kind], _part(entry.path)[0]
         names = list(kind._fields[3:])
-        numbers, before = count(), ("", -1)
+        numbers = count()
         try:
             with self._fs.open(f"{self._root}/{entry.path}") as handle:
                 table = pq.ParquetFile(handle, page_checksum_verification=True)
@@ -466,17 +480,7 @@ class _Proof:
                     self._checked.update({"rows": batch.num_rows, entry.kind: batch.num_rows})
                     columns = [batch.column(name).to_pylist() for name in names]
                     for *values, number in zip(*columns, numbers, strict=False):
-                        row = kind(entry.path, number, chunker, *values)
-                        if isinstance(row, _Chunk) and None in row[:-2]:
-                            self._note([_fault(row, "null", f"{row._fields[row.index(None)]} is null")])
-                            self._complete = False
-                            continue
-                        place = row.document_id, row.chunk_index if isinstance(row, _Chunk) else number
-                        if place <= before:
-                            self._note([_fault(row, "order", f"{place} comes after {before}")])
-                            self._complete &= place[0] == before[0]
-                        before = place
-                        yield row
+                        yield kind(entry.path, number, chunker, *values)
         except _UNREADABLE as error:
             self._note_unreadable(entry.path, error)
 
@@ -492,7 +496,7 @@ class _Proof:
                 streams.append(self._rows(entry))
             else:
                 self._complete = False
-        for document_id, group in groupby(merge(*streams, key=attrgetter("document_id")), _id_of):
+        for document_id, group in groupby(merge(*streams, key=_id_of), _id_of):
             items = list(group)
             rows = [item for item in items if not isinstance(item, _Again)]
             if rows and (home := shard_of(document_id, shelf.number)) != shard:
@@ -548,24 +552,31 @@ class _Proof:
         if not document and entry.text is None:
             return None
         self._documents["compared"] += 1
-        text = None
-        if document:
-            same_content = document.content_sha256 == entry.content_sha256
-            parsers_of = attrgetter("parser_name", "parser_version")
-            same_parser = parsers_of(document) == parsers_of(entry)
-            if same_content and document.text is not None and _digest(document.text) == entry.text_sha256:
-                text = document.text
-            elif same_content and document.text is not None and same_parser:
-                message = "the same source gives another text; were its settings others?"
-                self._note([_fault(entry, "text_sha256", message)])
-            else:
-                self._documents["changed"] += 1
-                self._changed += [entry.document_id] * (len(self._changed) < _KEPT)
+        found = None
         if entry.text is not None:
             if _digest(entry.text) == entry.text_sha256:
-                return entry.text
-            self._note([_fault(entry, "text_sha256", "the text in the ledger is not the one that was cut")])
-        return text
+                found = entry.text
+            else:
+                message = "the text in the ledger is not the one that was cut"
+                self._note([_fault(entry, "text_sha256", message)])
+        if not document:
+            return found
+        parsers_of = attrgetter("parser_name", "parser_version")
+        if document.text is None or document.content_sha256 != entry.content_sha256:
+            self._note_changed(entry)
+        elif _digest(document.text) == entry.text_sha256:
+            found = document.text
+        elif parsers_of(document) != parsers_of(entry):
+            self._note_changed(entry)
+        else:
+            message = "the same source gives another text; were its settings others?"
+            self._note([_fault(entry, "text_sha256", message)])
+        return found
+
+    def _note_changed(self, entry: _Entry) -> None:
+        self._documents["changed"] += 1
+        if len(self._changed) < _KEPT:
+            self._changed.append(entry.document_id)
 
 
 _id_of = attrgetter("document_id")

@@ -138,7 +138,7 @@ class Chunker(BaseModel, ABC):
         if not document.text.isascii():
             self._refuse_surrogates(document)
         measured = Measured(document, blocks_of(document), self.counter)
-        pieces = list(self.cut(measured, 0, len(document.text)))
+        pieces = list(self.cut(measured, measured.start, measured.end))
         chunks, lost = finish(measured, pieces, self.name, self.record.hash)
         return DocumentChunks(document, chunks, "ok", self.record, lost, notes=measured.notes)
 

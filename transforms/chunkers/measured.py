@@ -32,14 +32,17 @@ class Measured:
         self.document = document
         self.text = document.text
         self.notes: dict[str, int] = {}
-        self.ruler = ruler(self.text, tokenizer)
         self._graphemes = Graphemes(self.text)
+        self._line_marks = "\n\r" if "\r" in self.text else "\n"
+        # The text but for the white space around it, which no chunk holds.
+        self.start, self.end = self.trim(0, len(self.text))
+        self.ruler = ruler(self.text, tokenizer, self.start, self.end)
         self.blocks = [block for raw in blocks if (block := self._usable(raw))]
         # The parts of the text between its hard gaps; no chunk reaches across one.
         self.regions = [
-            (self.edge_before(start), self.edge_before(end)) for start, end in regions_between_gaps(self.text)
+            (self.edge_before(start), self.edge_before(end))
+            for start, end in regions_between_gaps(self.text, self.start, self.end)
         ]
-        self._line_marks = "\n\r" if "\r" in self.text else "\n"
 
     def _usable(self, block: Block) -> Block | None:
         """A block whose edges divide no grapheme cluster, a heading with a title; None if nothing is left of it."""

@@ -124,9 +124,11 @@ class Packer:
                 continue
             lead = self._lead(previous, new) if previous and self._overlap else new
             if depth < len(ladder):
-                level = self._level(ladder[depth])
                 reach = measured.ruler.reach(lead, self._size)
-                piece = self._whole(lead, new, stop, reach) or self._longest(level, lead, new, stop, reach)
+                piece = self._whole(lead, new, stop, reach)
+                if piece is None:
+                    level = self._level(ladder[depth])
+                    piece = self._longest(level, lead, new, stop, reach)
                 if piece is None:
                     first = self._first(level, new, stop)
                     if lead < new:

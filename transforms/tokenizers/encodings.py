@@ -129,11 +129,16 @@ class EncodingTokenizer:
 
     def boundaries(self, text: str) -> NDArray[np.int64]:
         """End of each token of `text`, in code points."""
-        ends: NDArray[np.int64] = np.cumsum(self._lengths[self._encode(text)])
+        return self.ends(text, self._encode(text))
+
+    def ends(self, text: str, ids: NDArray[np.uint32]) -> NDArray[np.int64]:
+        """End of each token of `text`, in code points, given its ids."""
+        ends: NDArray[np.int64] = self._lengths[ids].cumsum()
         if text.isascii() or not len(ends):
             return ends
         leads = (np.frombuffer(text.encode(), np.uint8) & 0xC0) != 0x80
-        return np.cumsum(leads)[ends - 1]
+        characters: NDArray[np.int64] = leads.cumsum()[ends - 1]
+        return characters
 
     def _encode_reference(self, text: str) -> NDArray[np.uint32]:
         return np.array(self._reference.encode_ordinary(text), np.uint32)
