@@ -145,7 +145,7 @@ def _preview(arguments: Sequence[str]) -> int:
         result = document if isinstance(document, DeadLetter) else preview.cut(document, chunker)
         if isinstance(result, DeadLetter):
             failed += 1
-            print(f"chunkmill: {result.document_id}: {result.reason}: {result.message}", file=sys.stderr)
+            print(f"chunkmill: {preview.why(result)}", file=sys.stderr)
         elif flags["format"] == "json":
             if lines := preview.as_json_lines(result, flags["n"]):
                 print(lines)

@@ -50,16 +50,10 @@ def documents(
 
 
 def _raw_documents(inputs: Sequence[str], settings: ReadSettings) -> Iterator[RawDocument | DeadLetter]:
-    if _STDIN in inputs:
-        yield RawDocument(
-            "stdin",
-            sys.stdin.buffer.read(),
-            settings.media_type,
-            settings.charset,
-            source=Source(uri="stdin"),
-        )
     for name in inputs:
         if name == _STDIN:
+            content, source = sys.stdin.buffer.read(), Source(uri="stdin")
+            yield RawDocument("stdin", content, settings.media_type, settings.charset, source=source)
             continue
         for file in match([name], input_format=settings.input_format):
             for task in plan(file, settings):
@@ -77,6 +71,18 @@ def cut(document: Document, chunker: Chunker) -> DocumentChunks | DeadLetter:
         return chunker.chunk_document(document)
     except DocumentError as error:
         return DeadLetter(document.document_id, error.stage, error.reason, error.message, document.source)
+
+
+def why(letter: DeadLetter) -> str:
+    """Which document could not be shown, and why, in a line.
+
+    Args:
+        letter: Its dead letter.
+    """
+    row = "" if letter.source.row is None else f", row {letter.source.row}"
+    place = f"{letter.source.uri or letter.document_id}{row}"
+    message = letter.message if letter.message.startswith(place) else f"{place}: {letter.message}"
+    return f"{letter.reason}: {message}"
 
 
 def as_text(result: DocumentChunks, shown: int) -> str:

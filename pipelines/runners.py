@@ -101,8 +101,8 @@ class RunResult:
 
     Args:
         state: Beam's name of the state; `DONE` unless the job was only submitted.
-        counters: `namespace/name` of each counter of the pipeline to its value over all steps. On Spark the
-            work of failed attempts is counted too.
+        counters: `namespace/name` of each counter of the pipeline to its value over all steps. Spark counts
+            again what it runs again, such as a stage whose output it has evicted; failed tasks do not count.
         distributions: The same for distributions.
     """
 
@@ -143,7 +143,8 @@ def run_pipeline(
         if runner == "SparkRunner" or workers > 1:
             stack.enter_context(_terminable())
         engine = stack.enter_context(engines.get(runner, _any)(runner, options, workers))
-        options.view_as(StandardOptions).no_wait_until_finish |= runner == "DataflowRunner"
+        if runner in {*engines, "DataflowRunner"}:
+            options.view_as(StandardOptions).no_wait_until_finish = runner == "DataflowRunner"
         try:
             with beam.Pipeline(engine, options) as pipeline:
                 build(pipeline)
@@ -203,6 +204,9 @@ def _terminable() -> Iterator[None]:
 @contextlib.contextmanager
 def _direct(runner: str, options: PipelineOptions, workers: int) -> Iterator[PipelineRunner]:
     """Beam's FnApiRunner; `DirectRunner` by name would first try to download another runner."""
+    unknown = options.get_all_options(retain_unknown_options=True).keys() - options.get_all_options().keys()
+    if unknown:
+        raise ConfigError("beam_args", sorted(unknown), "Beam has no such options")
     direct = options.view_as(DirectOptions)
     if direct.direct_running_mode == "multi_threading":
         raise ConfigError(
@@ -246,9 +250,10 @@ def _spark(runner: str, options: PipelineOptions, workers: int) -> Iterator[Pipe
 @contextlib.contextmanager
 def _any(runner: str, options: PipelineOptions, workers: int) -> Iterator[PipelineRunner]:
     try:
-        yield create_runner(runner)
+        engine = create_runner(runner)
     except (ImportError, ValueError) as error:
         raise ConfigError("runner", runner, str(error)) from error
+    yield engine
 
 
 class _SparkRunner(SparkRunner):

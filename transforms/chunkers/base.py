@@ -213,11 +213,19 @@ def nested_chunker(value: object, info: ValidationInfo) -> object:
 
     inherited = {key: info.data[key] for key in Chunker.model_fields if key in info.data}
     if len(inherited) < len(Chunker.model_fields):
-        return value  # the outer settings are refused already
-    if isinstance(value, str):
-        value = get_chunker(value, **inherited)
-    elif isinstance(value, Mapping) and isinstance(value.get("name"), str):
-        value = get_chunker(**{**inherited, **value})
+        raise ValueError("cannot be made, since another setting is refused")
+    own = {"name": value} if isinstance(value, str) else value
+    if isinstance(own, Mapping):
+        if not isinstance(own.get("name"), str):
+            raise ValueError("a table of settings needs the name of a strategy as `name`")
+        try:
+            value = get_chunker(**{**inherited, **own})
+        except ConfigError as error:
+            if error.setting == "chunker":
+                raise ConfigError(str(info.field_name), error.value, error.message) from None
+            if error.setting.partition(".")[0] in own:
+                raise ConfigError(f"{info.field_name}.{error.setting}", error.value, error.message) from None
+            raise
     if isinstance(value, Chunker):
         if value.chunk_size > inherited["chunk_size"]:
             limit = inherited["chunk_size"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Protocol
 
 # White space within a line.
@@ -31,8 +32,6 @@ _BLANK_LINES = re.compile(r"(?:\r\n|\n|\r(?!\n))(?:[^\S\n\r]*(?:\r\n|\n|\r(?!\n)
 _CLOSING = re.compile(f"[{re.escape(_CLOSERS)}]*")
 # How far before its boundary a mark may stand: a stop, a few closers, a space.
 _MARK_REACH = 4
-# How far the first boundary is looked for before looking further.
-_FIRST_LOOK = 64
 # Long enough for any abbreviation with the bracket before it.
 _ABBREVIATION_REACH = 10
 
@@ -49,6 +48,13 @@ class Level(Protocol):
         """First boundary after `start` and before `end`; None if there is none."""
 
 
+@lru_cache(1024)
+def _any_of(marks: tuple[str, ...]) -> re.Pattern[str]:
+    """A pattern for any of some marks; for single characters a set, which is the fastest."""
+    escaped = map(re.escape, marks)
+    return re.compile(f"[{''.join(escaped)}]" if all(len(mark) == 1 for mark in marks) else "|".join(escaped))
+
+
 class MarkLevel:
     """Boundaries after certain marks.
 
@@ -61,6 +67,7 @@ class MarkLevel:
     def __init__(self, text: str, marks: Sequence[str], accept: Accept) -> None:
         self._text = text
         self._marks = [mark for mark in marks if mark in text]
+        self._any = _any_of(tuple(self._marks)) if self._marks else None
         self._accept = accept
 
     def last(self, start: int, end: int) -> int | None:
@@ -78,23 +85,12 @@ class MarkLevel:
 
     def first(self, start: int, end: int) -> int | None:
         """First boundary after `start` and before `end`; None if there is none."""
-        low, width = max(0, start - _MARK_REACH), _FIRST_LOOK
-        # In steps, so that a mark without a boundary costs nothing beyond the first boundary of another.
-        while low < end:
-            high = min(low + width, end)
-            found = [self._first_in(mark, low, high, start) for mark in self._marks]
-            if boundaries := [boundary for boundary in found if boundary is not None]:
-                return min(boundaries) if min(boundaries) < end else None
-            low, width = high, width * 2
-        return None
-
-    def _first_in(self, mark: str, low: int, high: int, start: int) -> int | None:
-        """First boundary after `start` that a mark in [low, high) makes."""
-        at = low - 1
-        while (at := self._text.find(mark, at + 1, high + len(mark) - 1)) >= 0:
+        at = max(0, start - _MARK_REACH) - 1
+        while self._any and (match := self._any.search(self._text, at + 1, end)):
+            at = match.start()
             boundary = self._accept(self._text, at)
             if boundary is not None and boundary > start:
-                return boundary
+                return boundary if boundary < end else None
         return None
 
 

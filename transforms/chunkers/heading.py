@@ -46,9 +46,7 @@ class HeadingChunker(Chunker):
 
     def cut(self, measured: Measured, start: int, end: int) -> Iterator[Piece]:
         """The slices of [start, end) that become chunks, in order."""
-        headings = [
-            block for block in measured.blocks if block.kind == "heading" and start <= block.start < end
-        ]
+        headings = measured.headings(start, end)
         if not headings:
             yield from self._fall_back(measured, (start, end))
             return

@@ -34,12 +34,10 @@ class HeadingAwareChunker(Chunker):
 
     def cut(self, measured: Measured, start: int, end: int) -> Iterator[Piece]:
         """The slices of [start, end) that become chunks, in order."""
-        packer = Packer(measured, self.chunk_size, self.chunk_overlap, _BY_BLOCK, _BY_KIND)
+        packer = measured.prepared(self, lambda: self._packer(measured))
         open_headings: list[tuple[int, int]] = []
         placed, body = 0, start
-        for block in measured.blocks:
-            if block.kind != "heading" or not start <= block.start < end:
-                continue
+        for block in measured.headings(start, end):
             parent = open_headings[-1][1] if open_headings else None
             for piece in packer.pack(body, block.start):
                 piece.parent = parent
@@ -58,3 +56,6 @@ class HeadingAwareChunker(Chunker):
         for piece in packer.pack(body, end):
             piece.parent = open_headings[-1][1] if open_headings else None
             yield piece
+
+    def _packer(self, measured: Measured) -> Packer:
+        return Packer(measured, self.chunk_size, self.chunk_overlap, _BY_BLOCK, _BY_KIND)

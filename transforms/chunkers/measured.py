@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any, TypeVar
 
 from transforms.chunkers.graphemes import Graphemes
 from transforms.chunkers.rulers import regions_between_gaps, ruler, white_end, white_start
 from transforms.records import Block, Document
 from transforms.tokenizers.base import Tokenizer
+
+T = TypeVar("T")
 
 # More than any budget: what is never to stand in one chunk.
 _ENDLESS = 1 << 62
@@ -38,11 +42,16 @@ class Measured:
         self.start, self.end = self.trim(0, len(self.text))
         self.ruler = ruler(self.text, tokenizer, self.start, self.end)
         self.blocks = [block for raw in blocks if (block := self._usable(raw))]
+        self._headings = [block for block in self.blocks if block.kind == "heading"]
+        self._heading_starts = [heading.start for heading in self._headings]
+        self._prepared: dict[int, Any] = {}
         # The parts of the text between its hard gaps; no chunk reaches across one.
         self.regions = [
             (self.edge_before(start), self.edge_before(end))
             for start, end in regions_between_gaps(self.text, self.start, self.end)
         ]
+        # Tokens of a slice, from start to end; more than any budget if it spans a hard gap.
+        self.count = self.ruler.count if len(self.regions) < 2 else self._count_in_regions
 
     def _usable(self, block: Block) -> Block | None:
         """A block whose edges divide no grapheme cluster, a heading with a title; None if nothing is left of it."""
@@ -65,15 +74,25 @@ class Measured:
             return block
         return replace(block, title=title, level=level)
 
+    def headings(self, start: int, end: int) -> Sequence[Block]:
+        """The headings that begin in [start, end)."""
+        starts = self._heading_starts
+        return self._headings[bisect_left(starts, start) : bisect_left(starts, end)]
+
+    def prepared(self, owner: object, make: Callable[[], T]) -> T:
+        """What `owner` makes once for this document, however many parts of it are cut."""
+        if id(owner) not in self._prepared:
+            self._prepared[id(owner)] = make()
+        made: T = self._prepared[id(owner)]
+        return made
+
     def note(self, what: str, times: int = 1) -> None:
         """Record something that was done to the document."""
         self.notes[what] = self.notes.get(what, 0) + times
 
-    def count(self, start: int, end: int) -> int:
-        """Tokens of a slice; more than any budget if it spans a hard gap."""
-        if len(self.regions) > 1 and not any(low <= start and end <= high for low, high in self.regions):
-            return _ENDLESS
-        return self.ruler.count(start, end)
+    def _count_in_regions(self, start: int, end: int) -> int:
+        inside = any(low <= start and end <= high for low, high in self.regions)
+        return self.ruler.count(start, end) if inside else _ENDLESS
 
     def begin(self, position: int, limit: int, *, keep_spaces: bool = False) -> int:
         """Where a chunk from `position` on begins: after blank lines, before the indentation of its first line.

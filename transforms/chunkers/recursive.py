@@ -36,21 +36,26 @@ class RecursiveChunker(Chunker):
     def _levels(cls, value: object) -> object:
         if not isinstance(value, list | tuple):
             return value
-        levels = [(level,) if isinstance(level, str) else tuple(level) for level in value]
+        levels = [(level,) if isinstance(level, str) else level for level in value]
+        if () in levels or [] in levels:
+            raise ValueError("a level has no separator")
         # The empty separator ends the ladder; below it there is nothing to cut.
-        ends = next((place for place, level in enumerate(levels) if "" in level), len(levels))
-        return tuple(levels[:ends])
+        groups = (
+            place for place, level in enumerate(levels) if isinstance(level, list | tuple) and "" in level
+        )
+        return levels[: next(groups, len(levels))]
 
     def cut(self, measured: Measured, start: int, end: int) -> Iterable[Piece]:
         """The slices of [start, end) that become chunks, in order."""
-        if self.separators is None:
-            packer = Packer(measured, self.chunk_size, self.chunk_overlap, PROSE)
-        else:
-            packer = Packer(measured, self.chunk_size, self.chunk_overlap, self.separators, {})
-        pieces = list(packer.pack(start, end))
+        pieces = list(measured.prepared(self, lambda: self._packer(measured)).pack(start, end))
         if len(pieces) > 1 and pieces[-1].tokens < self.min_chunk_size:
             before, last = pieces[-2:]
             tokens = measured.count(before.start, last.end)
             if tokens <= self.chunk_size:
                 pieces[-2:] = [Piece(before.start, before.new, last.end, tokens)]
         return pieces
+
+    def _packer(self, measured: Measured) -> Packer:
+        if self.separators is None:
+            return Packer(measured, self.chunk_size, self.chunk_overlap, PROSE)
+        return Packer(measured, self.chunk_size, self.chunk_overlap, self.separators, {})

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from transforms.tokenizers.base import Tokenizer
 from transforms.tokenizers.encodings import EncodingTokenizer
-from transforms.tokenizers.strong_cuts import StrongCuts, strong_cuts
+from transforms.tokenizers.strong_cuts import ALWAYS, StrongCuts, after_black, strong_cuts
 
 # tiktoken panics on 1,000,000 white-space characters in a row, and nobody wants a chunk that spans this many.
 HARD_GAP = 100_000
@@ -48,7 +48,7 @@ def ruler(text: str, tokenizer: Tokenizer, start: int, end: int) -> Ruler:
     """
     if tokenizer.name == "character":
         return _CharacterRuler(text)
-    if isinstance(tokenizer, EncodingTokenizer) and (cuts := strong_cuts(tokenizer.name)):
+    if isinstance(tokenizer, EncodingTokenizer) and (cuts := strong_cuts(tokenizer.name)) is not None:
         return _PrefixRuler(text, tokenizer, cuts, start, end)
     return _CountingRuler(text, tokenizer, start, end)
 
@@ -110,15 +110,14 @@ class _PrefixRuler(_CountingRuler):
         self._start, self._end = start, end
         self._tokenizer = tokenizer
         self._count = tokenizer.count
-        self._is_strong = cuts.at
-        self._parts = [(s, e, tokenizer.encode(text[s:e])) for s, e in regions_between_gaps(text, start, end)]
-        self._total = sum(len(ids) for _, _, ids in self._parts)
+        self._cuts = cuts
+        self._parts = [(s, tokenizer.encode(text[s:e])) for s, e in regions_between_gaps(text, start, end)]
+        self._total = sum(len(ids) for _, ids in self._parts)
         self._head = (start, start, 0, 0)
 
     @cached_property
     def ends(self) -> NDArray[np.int64]:  # type: ignore[override]
-        text, ends = self._text, self._tokenizer.ends
-        return _joined([_shifted(ends(text[start:end], ids), start) for start, end, ids in self._parts])
+        return _joined([_shifted(self._tokenizer.ends(ids), start) for start, ids in self._parts])
 
     @cached_property
     def _ends(self) -> memoryview[int]:  # type: ignore[override]
@@ -127,53 +126,57 @@ class _PrefixRuler(_CountingRuler):
     def count(self, start: int, end: int) -> int:
         if start == self._start and end == self._end:
             return self._total
-        text, ends = self._text, self._ends
-        _, first, tokens_before, head = self._head if self._head[0] == start else self._find_head(start)
+        first, tokens_before, head = self._head[1:] if self._head[0] == start else self._find_head(start)
+        text, ends, cuts = self._text, self._ends, self._cuts
         if first > end or end > self._end:
             return self._count(text[start:end])
-        after = bisect_right(ends, end, tokens_before)
+        last, after = first, bisect_right(ends, end, tokens_before)
         while after > tokens_before:
-            last = ends[after - 1]
-            if last == self._end or self._is_strong(text, last):
+            place = ends[after - 1]
+            verdict = ALWAYS if place == self._end else cuts[text[place - 1 : place + 1]]
+            if verdict == ALWAYS or (verdict and after_black(text, place)):
+                last = place
                 break
             after -= 1
-        else:
-            last = first
         tokens = head + after - tokens_before
         return tokens + self._count(text[last:end]) if last < end else tokens
 
     def reach(self, start: int, budget: int) -> int:
         if start == self._start and budget >= self._total:
             return self._end
-        text, ends = self._text, self._ends
-        _, first, tokens_before, head = self._head if self._head[0] == start else self._find_head(start)
+        first, tokens_before, head = self._head[1:] if self._head[0] == start else self._find_head(start)
         if first > self._end:
             return super().reach(start, budget)
+        text, ends, cuts = self._text, self._ends, self._cuts
         last = tokens_before + max(budget - head, 1) - 1
         # A piece that does not fit whole may still fit without its last characters.
-        for place in range(last, min(last + _PIECE_TOKENS, len(ends))):
-            if ends[place] == self._end or self._is_strong(text, ends[place]):
-                return ends[place]
+        for place in ends[last : last + _PIECE_TOKENS]:
+            verdict = ALWAYS if place == self._end else cuts[text[place - 1 : place + 1]]
+            if verdict == ALWAYS or (verdict and after_black(text, place)):
+                return place
         return ends[last] if last < len(ends) else len(text)
 
-    def _find_head(self, start: int) -> tuple[int, int, int, int]:
+    def _find_head(self, start: int) -> tuple[int, int, int]:
         """The first strong cut from `start` on, the tokens before it, and those of the slice up to it.
 
         A cut beyond the text stands for one that is too far away to be looked for.
         """
-        text, ends = self._text, self._ends
-        place = bisect_left(ends, start)
-        for at in range(place, min(place + _PIECE_TOKENS, len(ends))):
-            cut = ends[at]
-            if cut == self._end or (start and self._is_strong(text, cut)):
-                before = at + 1
-                while before < len(ends) and ends[before] == cut:
-                    before += 1
-                head = self._count(text[start:cut]) if start < cut else 0
-                self._head = (start, cut, before, head)
-                return self._head
-        self._head = (start, len(text) + 1, 0, 0)
-        return self._head
+        text, ends, cuts = self._text, self._ends, self._cuts
+        found = (len(text) + 1, 0, 0)
+        if start == self._start:
+            found = (start, 0, 0)
+        else:
+            at = bisect_left(ends, start)
+            for place in ends[at : at + _PIECE_TOKENS]:
+                at += 1
+                verdict = ALWAYS if place == self._end else cuts[text[place - 1 : place + 1]]
+                if verdict == ALWAYS or (verdict and after_black(text, place)):
+                    # A character can end several tokens.
+                    at = bisect_right(ends, place, at)
+                    found = (place, at, self._count(text[start:place]) if start < place else 0)
+                    break
+        self._head = (start, *found)
+        return found
 
 
 def _shifted(ends: Sequence[int] | NDArray[np.int64], start: int) -> NDArray[np.int64]:

@@ -98,8 +98,9 @@ class EncodingTokenizer:
         self.vocabulary_digest = hashlib.sha256(vocabulary).hexdigest()
         ranks = _parse(vocabulary)
         self._reference = _reference(name, ENCODINGS[name].pattern, ranks)
-        self._lengths = np.zeros(max(ranks.values()) + 1, np.int64)
-        self._lengths[list(ranks.values())] = [len(token) for token in ranks]
+        # Characters that begin in each token: the bytes that continue none.
+        self._begun = np.zeros(max(ranks.values()) + 1, np.uint8)
+        self._begun[list(ranks.values())] = [sum(byte & 0xC0 != 0x80 for byte in token) for token in ranks]
         self.engine: str = "tiktoken"
         self.fallback: str | None = None
         self._encode: _Encode = self._encode_reference
@@ -129,16 +130,12 @@ class EncodingTokenizer:
 
     def boundaries(self, text: str) -> NDArray[np.int64]:
         """End of each token of `text`, in code points."""
-        return self.ends(text, self._encode(text))
+        return self.ends(self._encode(text))
 
-    def ends(self, text: str, ids: NDArray[np.uint32]) -> NDArray[np.int64]:
-        """End of each token of `text`, in code points, given its ids."""
-        ends: NDArray[np.int64] = self._lengths[ids].cumsum()
-        if text.isascii() or not len(ends):
-            return ends
-        leads = (np.frombuffer(text.encode(), np.uint8) & 0xC0) != 0x80
-        characters: NDArray[np.int64] = leads.cumsum()[ends - 1]
-        return characters
+    def ends(self, ids: NDArray[np.uint32]) -> NDArray[np.int64]:
+        """End of each token of a text, in code points, given the ids of all."""
+        ends: NDArray[np.int64] = self._begun[ids].cumsum(dtype=np.int64)
+        return ends
 
     def _encode_reference(self, text: str) -> NDArray[np.uint32]:
         return np.array(self._reference.encode_ordinary(text), np.uint32)

@@ -14,7 +14,7 @@ from functools import lru_cache
 _WHITE_SPACE = frozenset("\t\n\x0b\x0c\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | {
     chr(c) for c in range(0x2000, 0x200B)
 }
-_NEVER, _ALWAYS, _AFTER_BLACK = 0, 1, 2
+NEVER, ALWAYS, AFTER_BLACK = 0, 1, 2
 
 # The rules of each family, see `StrongCuts`. Unassigned code points are in none: engines differ on them.
 FAMILIES: Mapping[str, Sequence[str]] = {
@@ -55,8 +55,10 @@ def character_class(character: str) -> str:
     return category[0] if category[0] in "LMN" else "P"
 
 
-class StrongCuts:
-    """The strong cuts of one family of encodings.
+class StrongCuts(dict[str, int]):
+    """The strong cuts of one family of encodings: for each pair of neighbouring characters a verdict.
+
+    Verdicts are worked out as pairs are met. They are read by subscript where many are needed, else by `at`.
 
     Args:
         rules: Left classes, a colon, right classes; a star at the end if the cut is strong only where no white
@@ -64,26 +66,30 @@ class StrongCuts:
     """
 
     def __init__(self, rules: Sequence[str]) -> None:
-        self._strength = {
-            (left, right): _AFTER_BLACK if rights.endswith("*") else _ALWAYS
+        super().__init__()
+        self._verdicts = {
+            (left, right): AFTER_BLACK if rights.endswith("*") else ALWAYS
             for lefts, rights in (rule.split(":") for rule in rules)
             for left in lefts
             for right in rights.rstrip("*")
         }
-        self._verdicts: dict[str, int] = {}
+
+    def __missing__(self, pair: str) -> int:
+        if len(self) >= _REMEMBERED_PAIRS:
+            self.clear()
+        left, right = map(character_class, pair)
+        verdict = self[pair] = self._verdicts.get((left, right), NEVER)
+        return verdict
 
     def at(self, text: str, position: int) -> bool:
         """Whether a cut at a position, inside the text, is strong."""
-        pair = text[position - 1 : position + 1]
-        strength = self._verdicts.get(pair)
-        if strength is None:
-            if len(self._verdicts) >= _REMEMBERED_PAIRS:
-                self._verdicts.clear()
-            left, right = map(character_class, pair)
-            strength = self._verdicts[pair] = self._strength.get((left, right), _NEVER)
-        if strength == _AFTER_BLACK:
-            return position < 2 or text[position - 2] not in _WHITE_SPACE
-        return strength == _ALWAYS
+        verdict = self[text[position - 1 : position + 1]]
+        return verdict == ALWAYS or (verdict == AFTER_BLACK and after_black(text, position))
+
+
+def after_black(text: str, position: int) -> bool:
+    """Whether the character before the one at the left of a position is none of white space."""
+    return position < 2 or text[position - 2] not in _WHITE_SPACE
 
 
 @lru_cache
