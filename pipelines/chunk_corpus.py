@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.options import JobSettings, RunSettings
-from transforms.commit import abort, check_output, read_report, table_shards
+from transforms.commit import abort, check_output, read_report, table_shards, write_report
 from transforms.errors import ConfigError
 from transforms.fingerprint import fingerprint
 from transforms.provenance import Run, pipeline_version
@@ -79,6 +79,7 @@ def prepare(settings: RunSettings) -> Job:
         created_at=created_at,
         mode=job.mode,
         shards=shards,
+        source_name=settings.read.source_name,
         job_id=job.job_id,
         settings=recorded,
         keep_text=job.keep_text,
@@ -140,7 +141,12 @@ def run(job: Job) -> Report | None:
         # The table held all of it already, and the report of the run that wrote it stays.
         report = {**report, "outcome": "unchanged", "replaced_files": 0}
     engines = [name.partition("engine:")[2] for name in sorted(result.counters) if "engine:" in name]
-    return report and with_seconds(report, _seconds(result.distributions), engines)
+    if report is None:
+        return None
+    complete = with_seconds(report, _seconds(result.distributions), engines)
+    if complete["outcome"] == "committed":
+        write_report(settings.job.output, complete)
+    return complete
 
 
 def _matched(settings: RunSettings) -> list[SourceFile]:

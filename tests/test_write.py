@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import apache_beam as beam
@@ -132,3 +133,25 @@ def test_the_steps_tell_how_long_they_took(tmp_path: Path) -> None:
     found = result.metrics().query()["distributions"]
     names = {metric.key.metric.name for metric in found if metric.key.metric.namespace == "chunkmill"}
     assert names == {"pack_ms", "write_ms", "commit_ms"}
+
+
+def test_append_refuses_an_id_that_the_table_holds_and_repeats_itself_harmlessly(tmp_path: Path) -> None:
+    first = replace(RUN, mode="append", run_id="first")
+    second = replace(RUN, mode="append", run_id="second")
+    run(ELEMENTS, WriteChunks(str(tmp_path), first, CHUNKER))
+    before = tree(tmp_path / "chunks")
+    run(ELEMENTS, WriteChunks(str(tmp_path), first, CHUNKER))
+    assert tree(tmp_path / "chunks") == before
+    run(ELEMENTS, WriteChunks(str(tmp_path), second, CHUNKER))
+    assert tree(tmp_path / "chunks") == before
+    letters = ds.dataset(tmp_path / "dead_letters").to_table().to_pylist()
+    refused = [row for row in letters if row["run_id"] == "second" and row["stage"] == "write"]
+    assert {row["reason"] for row in refused} == {"duplicate_document_id"}
+    assert refused
+
+
+def test_overwriting_with_nothing_leaves_nothing_of_that_source(tmp_path: Path) -> None:
+    named = replace(RUN, source_name="corpus")
+    run(ELEMENTS, WriteChunks(str(tmp_path), named, CHUNKER))
+    run([], WriteChunks(str(tmp_path), replace(named, run_id="empty"), CHUNKER))
+    assert ds.dataset(tmp_path / "chunks").to_table().num_rows == 0

@@ -25,7 +25,7 @@ from transforms.errors import CommitError, ConfigError
 from transforms.provenance import ChunkerRecord, Run, WriteMode, canonical_json
 from transforms.run_report import Report
 from transforms.schemas import CHUNKERS, SCHEMAS, fingerprint
-from transforms.shards import FileEntry, chunker_value, prepare, run_name, staging, write_empty
+from transforms.shards import FileEntry, chunker_value, prepare, run_name, slug, staging, write_empty
 from transforms.storage import filesystem, public_uri
 
 Manifest = dict[str, Any]
@@ -63,7 +63,7 @@ class _Store:
         """Names in a folder; none if it is missing."""
         try:
             return sorted(path.rpartition("/")[2] for path in self._fs.ls(self.at(folder), detail=False))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
 
     def read(self, path: str) -> bytes | None:
@@ -203,6 +203,44 @@ def table_shards(output: str) -> int | None:
     return Table(output).shards
 
 
+def taken_ids(output: str, run: Run, shard: int) -> dict[tuple[str, str], str]:
+    """Addresses of the documents of a shard that stay in the table when a run is committed.
+
+    Args:
+        output: Root of the table.
+        run: The run.
+        shard: The shard.
+
+    Returns:
+        The addresses by chunker value and document id; none of documents that failed.
+    """
+    taken: dict[tuple[str, str], str] = {}
+    if run.mode == "overwrite" and run.source_name is None:
+        return taken  # what is replaced is known only when all of it has been written
+    table = Table(output)
+    for path, entry in table.files.items():
+        chunker, source = (part.partition("=")[2] for part in entry.partition.split("/"))
+        replaced = run.mode == "overwrite" and source == slug(run.source_name)
+        if entry.kind != "documents" or replaced or f"/part-{shard:05d}-of-" not in path:
+            continue
+        fs, root = filesystem(output)
+        with fs.open(f"{root.rstrip('/')}/{path}") as file:
+            columns = ("document_id", "source_uri", "status", "run_id")
+            rows = pq.read_table(file, columns=list(columns), partitioning=None)
+        for document_id, uri, status, run_id in zip(
+            *(rows[name].to_pylist() for name in columns), strict=True
+        ):
+            # What the same run appended before is what it is about to write again.
+            if status != "failed" and run_id != run.run_id:
+                taken[chunker, document_id] = uri
+    return taken
+
+
+def write_report(output: str, report: Report) -> None:
+    """Put a report, once it is complete, in the place of the one that the commit wrote."""
+    _Store(output, report["run_id"]).write(_report_path(report["run_id"]), _json(report))
+
+
 def read_report(output: str, run_id: str) -> Report | None:
     """The report of a run of the table at `output`; None if it has not been committed."""
     data = _Store(output, run_id).read(_report_path(run_id))
@@ -233,10 +271,16 @@ def check_output(output: str, mode: WriteMode, run_id: str | None = None) -> Non
             raise ConfigError("output", name, "holds a table already; name another folder or another mode")
         if not table.exists and fs.isdir(root) and fs.ls(root) and not fs.isdir(f"{root}/control"):
             raise ConfigError("output", name, "is not empty; name another folder or another mode")
+    there = fs.isdir(root)
     probe = f"{root}/control/staging/probe-{uuid4().hex}"
     try:
         fs.pipe_file(prepare(fs, probe), b"")
         fs.rm_file(probe)
+        if getattr(fs, "local_file", False):
+            # Nothing stays of a run that is refused for another reason.
+            with suppress(OSError):
+                for folder in (f"{root}/control/staging", f"{root}/control", root)[: 2 if there else 3]:
+                    os.rmdir(folder)
     except Exception as error:  # every store has errors of its own
         raise ConfigError("output", name, f"cannot be written: {error}") from error
 
@@ -284,7 +328,7 @@ def _commit(entries: list[FileEntry], run: Run, output: str, chunkers: list[Chun
         _finish(store, table.last)
     records = {chunker_value(c): c for c in (*chunkers, *(e.chunker for e in entries if e.chunker))}
 
-    files = _stays(table, entries, run) | {entry.path: entry for entry in entries}
+    files = _stays(table, entries, run, records) | {entry.path: entry for entry in entries}
     if not any(entry.kind == "chunks" for entry in files.values()):
         empty = write_empty(run, output, chunkers[0] if chunkers else None)
         files[empty.path] = empty
@@ -321,10 +365,13 @@ def _report_path(run_id: str) -> str:
     return f"control/runs/{run_name(run_id)}.json"
 
 
-def _stays(table: Table, entries: list[FileEntry], run: Run) -> dict[str, FileEntry]:
+def _stays(table: Table, entries: list[FileEntry], run: Run, chunkers: Iterable[str]) -> dict[str, FileEntry]:
     """The files of the table that the run leaves as they are."""
     own = {entry.path for entry in entries}
-    covered = {entry.partition for entry in entries} if run.mode == "overwrite" else set()
+    covered = {entry.partition for entry in entries}
+    # A run without a document of its source still replaces what the table held of it.
+    covered |= {f"chunker={value}/source={slug(run.source_name)}" for value in chunkers if run.source_name}
+    covered = covered if run.mode == "overwrite" else set()
     chunks = any(entry.kind == "chunks" for entry in entries)
     stays = {
         path: entry

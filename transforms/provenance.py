@@ -56,6 +56,7 @@ class Run:
         created_at: Logical time, microseconds since 1970 in UTC, the same in every row.
         mode: What happens to what the table holds already.
         shards: Shards of the table; a document belongs to one by the hash of its id.
+        source_name: Name of the data set that the run reads; with its chunker, what `overwrite` replaces.
         job_id: Name the scheduler gave, if any.
         settings: Every setting of the job, without secrets.
         keep_text: Whether the ledger keeps each document's text.
@@ -65,6 +66,7 @@ class Run:
     created_at: int
     mode: WriteMode = "overwrite"
     shards: int = 1
+    source_name: str | None = None
     job_id: str | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
     keep_text: bool = False

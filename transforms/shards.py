@@ -153,11 +153,12 @@ def write_shard(
     output: str,
     default_chunker: ChunkerRecord | None = None,
     layout: Layout = STANDARD,
+    taken: Mapping[tuple[str, str], str] | None = None,
 ) -> list[FileEntry]:
     """Merge the packs of one shard and stage its files.
 
-    Of several documents with one id, the first by source URI and row stands. Each of the others becomes a
-    dead letter and a `failed` row of the ledger.
+    Of several documents with one id, the one that the table holds stands, else the first by source URI and
+    row. Each of the others becomes a dead letter and a `failed` row of the ledger.
 
     Args:
         shard: Number of the shard.
@@ -166,9 +167,10 @@ def write_shard(
         output: Root of the table.
         default_chunker: Chunker by which documents are filed that no chunker saw.
         layout: How files are cut and encoded.
+        taken: Addresses of the documents that stay in the table, by chunker value and document id.
     """
     rows = read_packs(packs)
-    documents = _resolve(rows["documents"])
+    documents = _resolve(rows["documents"], taken or {})
     letters = _filed(rows["dead_letters"], default_chunker)
     standing = documents.filter(pc.is_null(documents["refused"]))
     refused = documents.filter(pc.is_valid(documents["refused"]))
@@ -193,17 +195,25 @@ def _sort(rows: pa.Table, *names: str) -> pa.Table:
     return rows.sort_by([(name, "ascending") for name in names])
 
 
-def _resolve(documents: pa.Table) -> pa.Table:
+def _resolve(documents: pa.Table, taken: Mapping[tuple[str, str], str]) -> pa.Table:
     """The documents in the order of their claims, with `refused`: why one does not stand, or null."""
     documents = _sort(documents, *_PLACE, "chunker", "claim")
     refused: list[str | None] = [None] * len(documents)
+    if taken:
+        chunkers = (_record(chunker) for chunker in documents["chunker"].to_pylist())
+        values = [chunker_value(chunker) if chunker else "" for chunker in chunkers]
+        for position, claim in enumerate(zip(values, documents["document_id"].to_pylist(), strict=True)):
+            if (place := taken.get((claim[0], str(claim[1])))) is not None:
+                refused[position] = (
+                    f"the table holds a document from {place} by the id {claim[1]!r}; overwrite it"
+                )
     if pc.count_distinct(documents["document_id"]).as_py() < len(documents):
         claims = (documents[name].to_pylist() for name in (*_PLACE, "chunker"))
         for held, group in groupby(enumerate(zip(*claims, strict=True)), key=lambda claim: claim[1][0]):
             first, seen = None, set()
             for position, (_, uri, row, chunker) in group:
                 first = first or (uri, row)
-                if (uri, row) != first or chunker in seen:
+                if not refused[position] and ((uri, row) != first or chunker in seen):
                     refused[position] = _refusal(held, *first)
                 seen.add(chunker)
     return documents.append_column("refused", pa.array(refused, pa.large_string()))

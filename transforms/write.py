@@ -12,7 +12,7 @@ from apache_beam.metrics.metric import Metrics
 from apache_beam.pvalue import PCollection
 from apache_beam.transforms.window import GlobalWindows
 
-from transforms.commit import commit
+from transforms.commit import commit, taken_ids
 from transforms.packs import Pack, PackBuilder
 from transforms.provenance import ChunkerRecord, Run
 from transforms.records import DeadLetter, DocumentChunks
@@ -104,7 +104,8 @@ class _WriteShard(_Timed):
     def process(self, element: tuple[int, Iterable[bytes]]) -> Iterable[FileEntry]:
         began = process_time()
         shard, packs = element
-        entries = write_shard(shard, packs, *self._settings)
+        run, output, *_ = self._settings
+        entries = write_shard(shard, packs, *self._settings, taken_ids(output, run, shard))
         self._spent(process_time() - began)
         return entries
 

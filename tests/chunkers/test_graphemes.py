@@ -58,7 +58,9 @@ def test_edges_are_those_of_the_whole_text_asked_in_any_order(text, random_):
         check(text, [random_.randint(0, len(text)) for _ in range(40)])
 
 
-@pytest.mark.parametrize("code_points", [(0, 0x3100), (0xA000, 0xD800), (0xE000, 0x12000), (0x1F000, 0x1FB00)])
+@pytest.mark.parametrize(
+    "code_points", [(0, 0x3100), (0xA000, 0xD800), (0xE000, 0x12000), (0x1F000, 0x1FB00)]
+)
 def test_every_character_meets_its_neighbours_as_in_the_standard(code_points):
     before = ("a", "क\u094d", "👩\u200d", "\u0600", "ᄀ", "🇩")
     after = ("\u0301", "ष", "👩", "ᅡ", "🇪", "\n")
@@ -138,7 +140,9 @@ HOSTILE = {
 }
 
 
-@pytest.mark.timeout(60)  # `\X` alone takes minutes for 1 MB of regional indicators, which no call count shows
+@pytest.mark.timeout(
+    60
+)  # `\X` alone takes minutes for 1 MB of regional indicators, which no call count shows
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_run_is_cut_up_once_however_often_it_is_asked_about(name, pattern):
     text = "é" + HOSTILE[name] * (1_000_000 // len(HOSTILE[name].encode()))

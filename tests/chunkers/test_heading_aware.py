@@ -11,7 +11,9 @@ from transforms.records import Block, Document
 
 def result(text, blocks=None, media_type="text/markdown", **settings):
     settings = {"chunk_overlap": 0, "tokenizer": "character", **settings}
-    return get_chunker("heading_aware", **settings).chunk_document(Document("d", text, media_type, blocks=blocks))
+    return get_chunker("heading_aware", **settings).chunk_document(
+        Document("d", text, media_type, blocks=blocks)
+    )
 
 
 def chunks(text, blocks=None, **settings):
@@ -165,7 +167,9 @@ def test_a_table_is_cut_by_rows_and_code_by_lines():
 
 
 def test_a_chunk_of_one_table_or_code_block_has_its_kind():
-    found = chunks("# A\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\na text of its own\n\n```\ncode\n```", chunk_size=30)
+    found = chunks(
+        "# A\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\na text of its own\n\n```\ncode\n```", chunk_size=30
+    )
     assert [chunk.kind for chunk in found] == ["heading", "table", "body", "code"]
 
 
@@ -242,17 +246,21 @@ def test_the_default_overlap_is_half_of_a_small_budget():
 
 @pytest.mark.parametrize("setting", ["split_level", "fallback", "separators"])
 def test_settings_of_other_strategies_are_refused(setting):
-    with pytest.raises(ConfigError, match=f"^{setting}=.*heading_aware has no such setting; it has chunk_size"):
+    with pytest.raises(ConfigError, match=f"^{setting}=.*heading_aware has no such setting"):
         get_chunker("heading_aware", **{setting: 1})
 
 
 def test_an_overlap_without_progress_is_refused():
-    with pytest.raises(ConfigError, match="^chunk_overlap=512: must be at least 0 and less than chunk_size=512"):
+    with pytest.raises(ConfigError, match=r"^chunk_overlap=512: .* less than chunk_size=512"):
         get_chunker("heading_aware", chunk_overlap=512)
 
 
 def test_lines_pages_and_rights_are_on_every_chunk():
     document = Document("d", "# A\n\none\n\ntwo\n", "text/markdown", acl_labels=("staff",), tenant_id="t")
     found = get_chunker("heading_aware", chunk_size=5, tokenizer="character", chunk_overlap=0).chunk(document)
-    assert [(chunk.text, chunk.lines) for chunk in found] == [("# A", (1, 1)), ("one", (3, 3)), ("two", (5, 5))]
+    assert [(chunk.text, chunk.lines) for chunk in found] == [
+        ("# A", (1, 1)),
+        ("one", (3, 3)),
+        ("two", (5, 5)),
+    ]
     assert {(chunk.acl_labels, chunk.tenant_id) for chunk in found} == {(("staff",), "t")}

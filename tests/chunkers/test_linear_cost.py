@@ -238,10 +238,18 @@ def test_twice_the_text_costs_twice_the_work(strategy, document):
         check_twice_the_text_costs_twice_the_work(strategy, document, CountingEncoding, budget)
 
 
-@pytest.mark.parametrize(("strategy", "own"), [(name, own) for name in OWN_SETTINGS for own in OWN_SETTINGS[name]])
+@pytest.mark.parametrize(
+    ("strategy", "own"), [(name, own) for name in OWN_SETTINGS for own in OWN_SETTINGS[name]]
+)
 def test_that_holds_for_the_settings_of_a_strategy_too(strategy, own):
     place = OWN_SETTINGS[strategy].index(own)
-    for document in ("prose", "paragraphs of CRLF", "long sections", "long deep sections", "many code blocks"):
+    for document in (
+        "prose",
+        "paragraphs of CRLF",
+        "long sections",
+        "long deep sections",
+        "many code blocks",
+    ):
         check_twice_the_text_costs_twice_the_work(strategy, document, CountingEncoding, 1, place)
 
 
@@ -254,7 +262,9 @@ def test_that_holds_for_a_tokenizer_without_strong_cuts_too(strategy):
 @pytest.mark.parametrize("strategy", CHUNKERS)
 def test_prose_is_measured_little_more_than_once(strategy):
     text, tokenizer = prose(20_000), CountingEncoding()
-    chunks = get_chunker(strategy, tokenizer=tokenizer, chunk_size=200, chunk_overlap=20).chunk(Document("d", text))
+    chunks = get_chunker(strategy, tokenizer=tokenizer, chunk_size=200, chunk_overlap=20).chunk(
+        Document("d", text)
+    )
     assert len(chunks) > 20
     assert tokenizer.passes == 1
     assert tokenizer.characters <= 1.2 * len(text)
@@ -264,7 +274,9 @@ def test_prose_is_measured_little_more_than_once(strategy):
 def test_twenty_thousand_headings_are_measured_about_once(strategy):
     text, blocks = sections("Body.")(20_000 * 13)
     tokenizer = CountingEncoding()
-    chunks = get_chunker(strategy, tokenizer=tokenizer, chunk_size=64).chunk(Document("d", text, blocks=blocks))
+    chunks = get_chunker(strategy, tokenizer=tokenizer, chunk_size=64).chunk(
+        Document("d", text, blocks=blocks)
+    )
     assert sum(chunk.text.count("Head") for chunk in chunks) == 20_000
     assert tokenizer.passes == 1
     assert tokenizer.characters <= 3 * len(text)

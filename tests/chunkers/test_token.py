@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import pytest
 import regex
@@ -158,7 +159,7 @@ def test_a_window_ends_inside_no_character_of_several_tokens(chunk_size, chunk_o
     raw = windows(text, *settings)
     if not chunk_overlap:
         assert "".join(text[start:end] for start, end in raw) == text
-        assert all(before[1] == after[0] for before, after in zip(raw, raw[1:], strict=False))
+        assert all(before[1] == after[0] for before, after in pairwise(raw))
     assert spans(text, *settings) == trimmed(text, raw)
     for start, end in raw:
         # Over budget is only what no cut may divide: a grapheme cluster, be it of several code points.
@@ -168,7 +169,11 @@ def test_a_window_ends_inside_no_character_of_several_tokens(chunk_size, chunk_o
 
 def test_a_cluster_larger_than_the_budget_is_a_chunk_of_its_own_and_marked():
     chunks = chunker_of(5, 0, Utf8Bytes()).chunk(Document("d", "ab👍🏽cd"))
-    assert [(chunk.text, chunk.over_budget) for chunk in chunks] == [("ab", False), ("👍🏽", True), ("cd", False)]
+    assert [(chunk.text, chunk.over_budget) for chunk in chunks] == [
+        ("ab", False),
+        ("👍🏽", True),
+        ("cd", False),
+    ]
 
 
 @pytest.mark.parametrize("cluster", ["👩‍👩‍👧‍👦", "🇩🇪", "e\u0301\u0323", "क्षि", "각", "\r\n"])
@@ -199,4 +204,9 @@ def test_spellings_of_special_tokens_are_kept_and_counted_as_text(name):
 
 def test_a_document_of_less_than_a_window_is_one_chunk():
     (chunk,) = chunker_of(256, 0, "cl100k_base").chunk(Document("d", "A short note.\n"))
-    assert (chunk.text, chunk.token_count, chunk.strategy, chunk.kind) == ("A short note.", 4, "token", "body")
+    assert (chunk.text, chunk.token_count, chunk.strategy, chunk.kind) == (
+        "A short note.",
+        4,
+        "token",
+        "body",
+    )

@@ -25,7 +25,7 @@ from transforms.tokenizers.self_check import SAMPLE
 
 EMBEDDED = ("cl100k_base", "o200k_base")
 URLS = {"cl100k_base.tiktoken": "cl100k_base", "o200k_base.tiktoken": "o200k_base"}
-LOOK_ALIKES = ("<|endoftext|>", "<|fim_prefix|>", "<|endofprompt|>", "<|im_start|>", "<|start|>", "[CLS]", "<s>")
+LOOK_ALIKES = tuple("<|endoftext|> <|fim_prefix|> <|endofprompt|> <|im_start|> <|start|> [CLS] <s>".split())
 SCRIPTS = (
     "The quick brown fox's 3.14 jumps — v1.2, https://example.org/a?b=c#d!",
     "Ünïcödé naïve STRASSE ŉ ǅ DON'T ſ's WE'LL",
@@ -62,7 +62,9 @@ HOSTILE = (
     "\n\n".join(SCRIPTS) + "\r\n",
 )
 TEXTS = st.one_of(
-    st.lists(st.sampled_from(" ".join((*SCRIPTS, *LOOK_ALIKES)).split(" ") + ["\n", " ", "\r\n"])).map(" ".join),
+    st.lists(st.sampled_from([*" ".join((*SCRIPTS, *LOOK_ALIKES)).split(" "), "\n", " ", "\r\n"])).map(
+        " ".join
+    ),
     st.text(max_size=100),
 )
 
@@ -93,7 +95,9 @@ def plain_tiktoken(name):
     """What `tiktoken.get_encoding` would build, with its special tokens, from the embedded ranks."""
     url_of_ranks = ENCODINGS[name].url
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(openai_public, "load_tiktoken_bpe", lambda url, expected_hash: ranks_at(url, url_of_ranks))
+        patch.setattr(
+            openai_public, "load_tiktoken_bpe", lambda url, expected_hash: ranks_at(url, url_of_ranks)
+        )
         return tiktoken.Encoding(**openai_public.ENCODING_CONSTRUCTORS[name]())
 
 
@@ -109,7 +113,9 @@ def ranks_at(url, expected):
 @pytest.mark.parametrize("name", ENCODINGS)
 def test_pattern_address_and_digest_are_those_that_tiktoken_pins(name, monkeypatch):
     asked = []
-    monkeypatch.setattr(openai_public, "load_tiktoken_bpe", lambda *args, **named: asked.append((args, named)) or {})
+    monkeypatch.setattr(
+        openai_public, "load_tiktoken_bpe", lambda *args, **named: asked.append((args, named)) or {}
+    )
     definition = openai_public.ENCODING_CONSTRUCTORS[name]()
     encoding = ENCODINGS[name]
     assert encoding.pattern == definition["pat_str"]
@@ -125,7 +131,7 @@ def test_an_embedded_vocabulary_has_the_digest_that_tiktoken_pins(name):
 def test_an_embedded_vocabulary_that_was_tampered_with_is_refused(monkeypatch):
     lines = vocabulary("cl100k_base")
     monkeypatch.setattr(encodings, "_unpack", lambda _: lines.replace(b" 700\n", b" 701\n"))
-    with pytest.raises(ConfigError, match="cl100k_base.*vocabulary has SHA-256"):
+    with pytest.raises(ConfigError, match=r"cl100k_base.*vocabulary has SHA-256"):
         load("cl100k_base")
 
 
@@ -331,7 +337,7 @@ def test_a_vocabulary_in_the_cache_of_tiktoken_is_used(cache, monkeypatch):
 
 def test_a_tampered_vocabulary_in_the_cache_is_refused_and_left_alone(cache):
     cache("p50k_base").write_bytes(b"IQ== 0\n")
-    with pytest.raises(ConfigError, match="p50k_base.*vocabulary has SHA-256 .* not 94b5ca7d"):
+    with pytest.raises(ConfigError, match=r"p50k_base.*vocabulary has SHA-256 .* not 94b5ca7d"):
         get_tokenizer("p50k_base")
     assert cache("p50k_base").exists()
 

@@ -22,7 +22,15 @@ LINES = (
     "जहाज आया। सब खुश हैं।",
     "👍🏽 👩‍👩‍👧‍👦 e\u0301",
 )
-TEXTS = (*LINES, "", " ", "\n\n  x\t", " ".join(LINES) * 3, "a <s> b </s> [MASK] <|endoftext|>", "<unk>\x00\u0378")
+TEXTS = (
+    *LINES,
+    "",
+    " ",
+    "\n\n  x\t",
+    " ".join(LINES) * 3,
+    "a <s> b </s> [MASK] <|endoftext|>",
+    "<unk>\x00\u0378",
+)
 
 
 @pytest.fixture(scope="module")
@@ -114,8 +122,8 @@ def test_one_file_at_two_places_is_one_tokenizer_to_the_fingerprint(path, defini
     (tmp_path / "copy").mkdir()
     copy = tmp_path / "copy" / "tokenizer.json"
     copy.write_text(definition, "utf-8")
-    here, there = (get_chunker("token", tokenizer=name) for name in (path, str(copy)))
-    assert here.fingerprint() == there.fingerprint() == get_chunker("token", tokenizer=f"file://{copy}").fingerprint()
+    chunkers = [get_chunker("token", tokenizer=name) for name in (path, str(copy), f"file://{copy}")]
+    assert len({chunker.fingerprint() for chunker in chunkers}) == 1
 
 
 def test_another_vocabulary_is_another_fingerprint(path, definition, tmp_path):
@@ -124,7 +132,8 @@ def test_another_vocabulary_is_another_fingerprint(path, definition, tmp_path):
     (tmp_path / "other").mkdir()
     other = tmp_path / "other" / "tokenizer.json"
     other.write_text(json.dumps(changed), "utf-8")
-    assert get_chunker("token", tokenizer=path).fingerprint() != get_chunker("token", tokenizer=str(other)).fingerprint()
+    mine, others = (get_chunker("token", tokenizer=name) for name in (path, str(other)))
+    assert mine.fingerprint() != others.fingerprint()
 
 
 def test_a_missing_file_is_refused(tmp_path):
@@ -139,7 +148,7 @@ def test_a_folder_is_refused(tmp_path):
 
 
 def test_a_store_that_nobody_knows_is_refused_under_the_name_of_the_setting():
-    with pytest.raises(ConfigError, match="tokenizer='nowhere://t.json': unknown scheme"):
+    with pytest.raises(ConfigError, match=r"tokenizer='nowhere://t\.json': unknown scheme"):
         get_tokenizer("nowhere://t.json")
 
 

@@ -41,7 +41,8 @@ class Chunker(BaseModel, ABC):
     Args:
         chunk_size: Longest chunk, in tokens of `tokenizer`; at least 1.
         chunk_overlap: Most tokens that neighbours share: tokens (int), or a share of `chunk_size` (float in [0, 1)).
-        tokenizer: What counts tokens: a name that `get_tokenizer` knows, or any object that is a `Tokenizer`.
+        tokenizer: What counts tokens: `cl100k_base`, `o200k_base`, another encoding of tiktoken, `character`, or
+            the path or URI of a `tokenizer.json`. From Python, any object that is a `Tokenizer` too.
         engine: What encodes for tiktoken's encodings. The ids are the same, so it is not in the fingerprint.
 
     Raises:

@@ -100,7 +100,8 @@ def names(pattern: str, uri: str) -> bool:
     _, other = filesystem(uri)
     root, wanted = (path, []) if store.isdir(path) else _fixed_prefix(store, path)
     inside = other.removeprefix(root.rstrip("/") + "/")
-    return inside != other and _matches(inside.split("/"), wanted or ["**"])
+    parts = inside.split("/")
+    return inside != other and not any(map(_is_hidden, parts)) and _matches(parts, wanted or ["**"])
 
 
 def address_id(uri: str, row: int | None = None) -> str:
