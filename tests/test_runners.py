@@ -19,8 +19,12 @@ from pipelines import runners  # noqa: E402
 from pipelines.runners import Distribution, run_pipeline  # noqa: E402
 from transforms.errors import ConfigError  # noqa: E402
 
-# Beam leaves the output pipe of its Spark server to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed file <_io.BufferedReader:ResourceWarning")
+pytestmark = [
+    # Beam leaves the output pipe of its Spark server to the garbage collector,
+    pytest.mark.filterwarnings("ignore:unclosed file <_io.BufferedReader:ResourceWarning"),
+    # and its readers do not expect that a worker can be killed.
+    pytest.mark.filterwarnings("ignore:Exception in thread (beam_control_read|read_grpc_client_inputs)"),
+]
 
 ENGINES = {
     "in_memory": ("DirectRunner", 1),
@@ -180,7 +184,6 @@ def processes_of_session(session):
     return found
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # Beam's readers
 def test_dead_worker_is_named_and_does_not_hang():
     def die(number):
         os.kill(os.getpid(), signal.SIGKILL)

@@ -386,13 +386,15 @@ def test_a_damaged_row_is_found_where_it_is(damage: str, table: str) -> None:
         assert (new, at) in {(fault.file, fault.row) for fault in told}
 
 
-def test_rows_out_of_order_are_found_without_more_noise_than_need_be(table: str) -> None:
-    path, at = find(table, "chunks", chunk_of("short.txt"))
-    new = rewrite(table, path, lambda rows: rows[at:] + rows[:at])
+def test_rows_out_of_order_are_found_and_what_follows_is_not_blamed(table: str) -> None:
+    path, _ = find(table, "chunks", chunk_of("same.txt"))
+    new = rewrite(table, path, lambda rows: sorted(rows, key=document("same.txt")))
+    _, at = find(table, "chunks", chunk_of("same.txt"))
     report = verify(table)
-    ends = pq.read_table(Path(table, new), partitioning=None).num_rows - at
-    assert [(f.file, f.row) for f in report.faults if f.check == "order"] == [(new, ends)]
-    assert sum(report.fault_counts.values()) < 10
+    assert [(f.file, f.row, f.document_id) for f in report.faults if f.check == "order"] == [
+        (new, at, "same.txt")
+    ]
+    assert report.fault_counts == {"order": 1, "ledger": 1, "coverage": 1}
 
 
 def test_a_lost_chunk_is_found_by_the_text_though_all_counts_fit(table: str) -> None:
@@ -404,6 +406,28 @@ def test_a_lost_chunk_is_found_by_the_text_though_all_counts_fit(table: str) -> 
     (fault,) = verify(table).faults
     assert (fault.check, fault.file, fault.row) == ("coverage", new, at)
     assert "13 characters are in no chunk, the ledger says 0: 'One short text.'" in fault.message
+
+
+def test_the_ledger_itself_tells_of_lost_characters(output: str) -> None:
+    write(output, [replace(CHUNKER.chunk_document(Document("a", "Some words.")), lost=2)])
+    (fault,) = verify(output).faults
+    assert (fault.check, fault.row, fault.document_id) == ("coverage", 0, "a")
+    assert fault.message == "says that 2 characters are in no chunk"
+
+
+def test_a_skipped_document_has_no_chunks_and_loses_nothing(output: str) -> None:
+    skipped = DocumentChunks(Document("a", "Some words."), (), "skipped", CHUNKER.record, reason="lock file")
+    write(output, [skipped], KEEPING)
+    report = verify(output)
+    assert (report.ok, report.documents_recut) == (True, 1)
+
+
+def test_as_many_failures_as_dead_letters(output: str) -> None:
+    write(output, [DeadLetter("a", "read", "corrupt", f"row group {number}") for number in range(3)])
+    assert verify(output).ok
+    path, _ = find(output, "dead_letters", document("a"))
+    rewrite(output, path, lambda rows: rows[1:])
+    assert verify(output).fault_counts == {"dead_letter": 1}
 
 
 def test_a_chunk_over_the_budget_is_found(output: str, corpus: list[SourceFile]) -> None:
@@ -735,6 +759,33 @@ def test_chunks_of_many_spans_and_derived_ones_pass_and_are_checked(output: str)
     assert {(fault.check, fault.row) for fault in verify(output).faults} == {("span", 0), ("slice", 0)}
 
 
+@pytest.mark.parametrize(
+    ("row", "edit", "check", "message"),
+    [
+        (0, setting(line_start=0), "lines", "lines 0 to 1 follow lines 1 to 1"),
+        (2, setting(line_start=2), "lines", "lines 2 to 1 follow lines 1 to 1"),
+        (0, setting(spans=lambda spans: spans[::-1]), "span", "empty or out of order"),
+        (0, setting(spans=lambda spans: [*spans, spans[-1]]), "span", "empty or out of order"),
+        (0, setting(spans=lambda spans: [{"start": 2, "end": 2}, *spans]), "span", "empty or out of order"),
+        (0, setting(spans=[]), "span", "do not reach from 0 to 8"),
+        (0, setting(spans=lambda spans: spans[:1]), "span", "do not reach from 0 to 8"),
+        (2, setting(start_char=3), "span", "(3, 16, 10, 16) does not come after (3, 9, 3, 9)"),
+        (3, setting(end_char=22, end_byte=22), "span", "the document has 21 characters, 21 bytes"),
+        (3, setting(end_char=20, end_byte=20), "span", "has (3, 3) characters and bytes, the text (4, 4)"),
+    ],
+)
+def test_without_the_text_chunks_are_checked_by_themselves(
+    row: int, edit: Edit, check: str, message: str, output: str
+) -> None:
+    pieces = chunk(0, "onetwo", (0, 3), (5, 8)), chunk(1, ",,", (3, 4), (8, 9))
+    derived = chunk(2, "Row 0: three", (10, 16), is_derived=True), chunk(3, "four", (17, 21))
+    write(output, [made("one, two, three, four", *pieces, *derived)])
+    path, _ = find(output, "chunks", chunk_of("a"))
+    new = rewrite(output, path, lambda rows: edit(rows, row))
+    told = {(f.file, f.row, f.check, f.message) for f in verify(output).faults}
+    assert [found[:3] for found in told if message in found[3]] == [(new, row, check)], told
+
+
 class Words:
     """A tokenizer that no name can tell."""
 
@@ -829,6 +880,21 @@ def test_other_settings_give_other_texts_and_that_is_told(output: str, tmp_path:
     rewrite(output, path, lambda rows: changed(rows, at))
     report = verify(output, inputs, ReadSettings(charset="cp437"))
     assert (report.ok, report.documents_changed) == (True, 1)
+
+
+def test_a_text_that_other_settings_refuse_is_told(
+    output: str, corpus: list[SourceFile], tmp_path: Path
+) -> None:
+    write(output, cut(corpus, CHUNKER))
+    report = verify(output, corpus, parse=ParseSettings(max_text_bytes=40))
+    assert {fault.check for fault in report.faults} == {"text_sha256"}
+    assert {fault.document_id for fault in report.faults} == {
+        note(tmp_path),
+        "plain.txt",
+        "tree.md",
+        "scripts.md",
+        "same.txt",
+    }
 
 
 def test_documents_that_one_side_lacks_are_told(

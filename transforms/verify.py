@@ -562,14 +562,14 @@ class _Proof:
         if not document:
             return found
         parsers_of = attrgetter("parser_name", "parser_version")
-        if document.text is None or document.content_sha256 != entry.content_sha256:
+        if document.content_sha256 != entry.content_sha256:
             self._note_changed(entry)
-        elif _digest(document.text) == entry.text_sha256:
+        elif document.text is not None and _digest(document.text) == entry.text_sha256:
             found = document.text
-        elif parsers_of(document) != parsers_of(entry):
+        elif document.text is not None and parsers_of(document) != parsers_of(entry):
             self._note_changed(entry)
         else:
-            message = "the same source gives another text; were its settings others?"
+            message = "the same source gives another text, or none; were its settings others?"
             self._note([_fault(entry, "text_sha256", message)])
         return found
 

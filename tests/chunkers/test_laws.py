@@ -17,14 +17,84 @@ from transforms.records import Block, Chunk, Document
 # ---------------------------------------------------------------------------------------------- documents
 
 PIECES = (
-    *("a", "word", "Sentence one.", "Dr. No said 3.14!", "v1.2", "Why?", "x" * 40, "1234567890", "'s", "don't"),
+    *(
+        "a",
+        "word",
+        "Sentence one.",
+        "Dr. No said 3.14!",
+        "v1.2",
+        "Why?",
+        "x" * 40,
+        "1234567890",
+        "'s",
+        "don't",
+    ),
     *("日本語", "渡し船は十分おきに出ます。", "今日は晴れ。", "，", "時刻表", "한국어"),
     *("เรือข้ามฟาก", "ទូកឆ្លង", "السفينة", "هل وصلت؟", "जहाज", "क्षत्रिय।", "שלום"),
-    *("👍🏽", "👩‍👩‍👧‍👦", "🇩🇪🇫🇷🇯🇵", "e\u0301\u0323", "\u0301", "❤️", "\u200d", "\u0600", "👩", "\u093f", "\u094d"),
-    *(" ", "  ", "\n", "\n\n", "\r\n", "\r", "\t", "\u00a0", "\u3000", "\u2028", "\x0c", " \n ", "\n \n", "\u200b"),
-    *("# Head\n", "## Deeper\n", "###### Six\n", "\n# ", "Title\n===\n", "```\ncode # no\n```\n", "~~~\n", "    indented\n"),
-    *("| a | b |\n|---|---|\n| 1 | 2 |\n", "- item\n", "1. one\n", "> quote\n", "<!-- # c -->\n", "---\n", "<div>\n"),
-    *("<|endoftext|>", "\x00", "\x1b", "\u0378", "\ufeff", "\ufffd", "!", ".", "...", "(", ")", "”", "/", "|"),
+    *(
+        "👍🏽",
+        "👩‍👩‍👧‍👦",
+        "🇩🇪🇫🇷🇯🇵",
+        "e\u0301\u0323",
+        "\u0301",
+        "❤️",
+        "\u200d",
+        "\u0600",
+        "👩",
+        "\u093f",
+        "\u094d",
+    ),
+    *(
+        " ",
+        "  ",
+        "\n",
+        "\n\n",
+        "\r\n",
+        "\r",
+        "\t",
+        "\u00a0",
+        "\u3000",
+        "\u2028",
+        "\x0c",
+        " \n ",
+        "\n \n",
+        "\u200b",
+    ),
+    *(
+        "# Head\n",
+        "## Deeper\n",
+        "###### Six\n",
+        "\n# ",
+        "Title\n===\n",
+        "```\ncode # no\n```\n",
+        "~~~\n",
+        "    indented\n",
+    ),
+    *(
+        "| a | b |\n|---|---|\n| 1 | 2 |\n",
+        "- item\n",
+        "1. one\n",
+        "> quote\n",
+        "<!-- # c -->\n",
+        "---\n",
+        "<div>\n",
+    ),
+    *(
+        "<|endoftext|>",
+        "\x00",
+        "\x1b",
+        "\u0378",
+        "\ufeff",
+        "\ufffd",
+        "!",
+        ".",
+        "...",
+        "(",
+        ")",
+        "”",
+        "/",
+        "|",
+    ),
 )
 SOUP = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
 ANY = st.text(max_size=120)
@@ -53,7 +123,9 @@ def blocks_over(draw: st.DrawFn, text: str) -> tuple[Block, ...]:
 
 
 @st.composite
-def chunkers(draw: st.DrawFn, name: str, tokenizers: Sequence[str] = ("character", "cl100k_base", "o200k_base")) -> Chunker:
+def chunkers(
+    draw: st.DrawFn, name: str, tokenizers: Sequence[str] = ("character", "cl100k_base", "o200k_base")
+) -> Chunker:
     size = draw(st.one_of(st.integers(1, 12), st.integers(1, 80)))
     overlap = draw(st.one_of(st.just(0), st.integers(0, size - 1)))
     settings = {"chunk_size": size, "chunk_overlap": overlap, "tokenizer": draw(st.sampled_from(tokenizers))}
@@ -64,7 +136,9 @@ OWN_SETTINGS = {
     "recursive": st.fixed_dictionaries(
         {},
         optional={
-            "separators": st.lists(st.sampled_from(["\n\n", "\n", ". ", " ", "|", ["。", "."], ["\n", "a"]]), max_size=3),
+            "separators": st.lists(
+                st.sampled_from(["\n\n", "\n", ". ", " ", "|", ["。", "."], ["\n", "a"]]), max_size=3
+            ),
             "min_chunk_size": st.integers(0, 20),
         },
     ),

@@ -18,7 +18,7 @@ OWN_SETTINGS = {
     "heading": ({"fallback": "heading_aware", "min_chunk_size": 1, "split_level": 6}, {"fallback": "token"}),
     "recursive": ({"separators": [["\n\n", "\r\n"], [". ", "; ", "、"], " "], "min_chunk_size": 5},),
 }
-SIZE = 1200
+SIZE = 900
 
 
 PLAIN = encoding_tokenizer("cl100k_base", "tiktoken")

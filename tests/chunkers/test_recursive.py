@@ -227,6 +227,12 @@ def test_an_overlap_shrinks_to_nothing_where_the_next_piece_needs_the_budget():
     assert texts("aaa bbb\n\ncccccccccc", 10, 5) == ["aaa bbb", "cccccccccc"]
 
 
+def test_repeated_text_has_its_own_place():
+    text = "tick tick tock tick tick tock tick"
+    found = [(chunk.start, chunk.end) for chunk in chunks(text, 9, 4, separators=[" ", ""])]
+    assert found == [(0, 9), (5, 14), (10, 19), (15, 24), (20, 29), (25, 34)]
+
+
 # -------------------------------------------------------------------------------------------------------- blocks
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 import regex
 
-from transforms.chunkers import get_chunker
+from transforms.chunkers import CHUNKERS, get_chunker
 from transforms.chunkers.measured import Measured
 from transforms.errors import ConfigError
 from transforms.records import Document
@@ -124,9 +124,10 @@ def test_the_largest_overlap_and_the_smallest_size_make_progress(settings, expec
         ("chunk_size", {"chunk_size": "many"}),
     ],
 )
-def test_settings_without_progress_are_refused_by_name(setting, settings):
+@pytest.mark.parametrize("name", CHUNKERS)
+def test_settings_without_progress_are_refused_by_name_in_every_strategy(name, setting, settings):
     with pytest.raises(ConfigError, match=f"^{setting}=") as refused:
-        get_chunker("token", tokenizer="character", **settings)
+        get_chunker(name, tokenizer="character", **settings)
     assert isinstance(refused.value, ValueError)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transforms.tokenizers.base import Tokenizer
+from transforms.tokenizers.characters import CharacterTokenizer
 from transforms.tokenizers.encodings import EncodingTokenizer
 from transforms.tokenizers.strong_cuts import ALWAYS, StrongCuts, after_black, strong_cuts
 
@@ -46,7 +47,7 @@ def ruler(text: str, tokenizer: Tokenizer, start: int, end: int) -> Ruler:
         start: Where the text begins but for white space; no slice that is measured often begins before it.
         end: Where it ends but for white space.
     """
-    if tokenizer.name == "character":
+    if isinstance(tokenizer, CharacterTokenizer):
         return _CharacterRuler(text)
     if isinstance(tokenizer, EncodingTokenizer) and (cuts := strong_cuts(tokenizer.name)) is not None:
         return _PrefixRuler(text, tokenizer, cuts, start, end)

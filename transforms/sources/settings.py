@@ -25,8 +25,8 @@ class ReadSettings(BaseModel):
             them. Names that are not given are looked for as they are; an empty column leaves one out.
         metadata_columns: Further columns of the file, carried into `metadata` under their names.
         input_format: `auto` takes `*.parquet` for tables of documents and all else for documents.
-        charset: Character set of documents that are bytes; None: it is told from the bytes.
-        media_type: Media type of all documents; None: it is told by column, name or bytes.
+        charset: Character set of documents that are bytes; by default it is told from the bytes.
+        media_type: Media type of all documents; by default it is told by column or name.
         max_document_bytes: Largest document that is read, in bytes; at most 1 GiB. Larger ones become dead
             letters.
         task_bytes: Bytes read in one piece of work. A row group is never split; smaller tasks spread better.

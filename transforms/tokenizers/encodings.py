@@ -177,7 +177,7 @@ def _fastokens(name: str, vocabulary: bytes) -> Any:
     os.environ.setdefault("RAYON_NUM_THREADS", "1")
     try:
         import fastokens
-    except ModuleNotFoundError:
+    except ImportError:
         raise _NoFastEngineError("is not installed (pip install 'chunkmill[fast]')") from None
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{name}.tiktoken"
