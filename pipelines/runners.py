@@ -269,7 +269,9 @@ class _SparkRunner(SparkRunner):
         return self._server
 
     def stop(self) -> None:
-        if self._server:
+        if self._server and self._server._server:
+            # First the process: it may be deleting the very files that the second call deletes.
+            self._server._server.stop()
             self._server.stop()
 
 
