@@ -516,19 +516,29 @@ def test_overwrite_replaces_what_the_run_covers(tmp_path):
 
 
 def test_overwrite_leaves_other_chunkers_and_sources_alone(tmp_path):
+    wiki = small(tmp_path, w="Text w.") / "w.md"
+    assert small_run(tmp_path, "--source_name", "wiki") == 0
+    wiki.unlink()
     small(tmp_path, a="Text a.")
     assert small_run(tmp_path) == 0
     assert small_run(tmp_path, "--chunker", "token") == 0
-    assert small_run(tmp_path, "--source_name", "wiki") == 0
     before = digests(tmp_path / "out", "control")
 
     small(tmp_path, a="Text b.")
     assert small_run(tmp_path) == 0
 
-    assert texts(tmp_path) == ["Text a.", "Text a.", "Text b."]
+    assert texts(tmp_path) == ["Text a.", "Text b.", "Text w."]
     changed = digests(tmp_path / "out", "control").items() - before.items()
     assert {path.split("/")[0] for path, _ in changed} == {"chunks", "documents"}
     assert {path.split("/")[2] for path, _ in changed} == {"source=documents"}
+
+
+def test_an_id_of_one_source_is_refused_in_another_under_the_same_chunker(tmp_path):
+    small(tmp_path, a="Text a.")
+    assert small_run(tmp_path) == 0
+    assert small_run(tmp_path, "--source_name", "wiki") == 3
+    assert texts(tmp_path) == ["Text a."]
+    assert [row["reason"] for row in rows_of(tmp_path / "out", "dead_letters")] == ["duplicate_document_id"]
 
 
 def test_two_chunkers_live_in_one_table_with_ids_of_their_own(tmp_path):
