@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
+
+# Explaining a failure traces every line of every example, which takes most of the time.
+PHASES = [phase for phase in Phase if phase is not Phase.explain]
 
 # A derandomised CI gives the same verdict twice; a longer, random hunt is one variable away.
-settings.register_profile(
-    "ci", max_examples=2000, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.register_profile(
-    "quick", max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+COMMON = {"deadline": None, "phases": PHASES, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("ci", max_examples=2000, derandomize=True, **COMMON)
+settings.register_profile("quick", max_examples=200, **COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
