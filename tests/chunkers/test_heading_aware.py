@@ -177,6 +177,12 @@ def test_list_items_are_packed_like_other_blocks():
     assert texts("# A\n\n- one\n- two\n- three", chunk_size=12) == ["# A", "- one\n- two", "- three"]
 
 
+def test_a_block_after_the_indentation_of_its_line_takes_the_indentation_along():
+    text = "abcdefgh\n  ij"
+    blocks = (Block("paragraph", 0, 8), Block("paragraph", 11, 13))
+    assert texts(text, blocks, chunk_size=6) == ["abcdef", "gh", "  ij"]
+
+
 def test_text_between_blocks_is_kept():
     text = "# A\n\nin a block\n\nin none\n\nin a block"
     blocks = (

@@ -113,59 +113,59 @@ class Packer:
                 yield from self._pack_region(max(low, start), min(high, end))
 
     def _pack_region(self, start: int, end: int) -> Iterator[Piece]:
-        measured, previous = self._measured, None
-        new = measured.begin(start, end)
-        # What is being packed: the end of the piece at hand, its ladder, and the level on it.
-        stack = [(end, self._ladder, 0)]
+        measured, size = self._measured, self._size
+        text, reach_from, begin, finish = measured.text, measured.ruler.reach, measured.begin, measured.finish
+        previous = None
+        new = begin(start, end)
+        # What is being packed: the end of the piece at hand, that end trimmed, its ladder, and the level on it.
+        stack = [(end, finish(end, new), self._ladder, 0)]
         while stack:
-            stop, ladder, depth = stack[-1]
-            if new >= stop:
+            stop, last, ladder, depth = stack[-1]
+            if new >= last:
                 stack.pop()
                 continue
             lead = self._lead(previous, new) if previous and self._overlap else new
-            if depth < len(ladder):
-                reach = measured.ruler.reach(lead, self._size)
-                piece = self._whole(lead, new, stop, reach)
-                if piece is None:
-                    level = self._level(ladder[depth])
-                    piece = self._longest(level, lead, new, stop, reach)
-                if piece is None:
-                    first = self._first(level, new, stop)
-                    if lead < new:
-                        piece = self._whole(new, new, first or stop, measured.ruler.reach(new, self._size))
-                        if piece:
-                            piece = self._lengthened(piece, lead)
-                    if piece is None:
-                        if first is None:
-                            stack.pop()
-                        stack.append((first or stop, *self._finer(ladder, depth, new, first or stop)))
-                        continue
-            else:
-                piece = self._graphemes(lead, new, stop)
+            black = white_end(text, new, stop) if text[new].isspace() else new
+            reach = reach_from(lead, size)
+            piece = self._whole(lead, new, last, reach)
+            while piece is None:
+                if depth == len(ladder):
+                    piece = self._graphemes(lead, new, black, stop)
+                    break
+                level = self._levels.get(ladder[depth]) or self._make_level(ladder[depth])
+                piece = self._longest(level, lead, new, black, stop, reach)
+                if piece:
+                    break
+                # Not even the first piece of this level fits: it goes down the ladder.
+                boundary = level.first(black, stop)
+                if boundary is not None:
+                    boundary = measured.edge_after(boundary)
+                if boundary is None or boundary >= stop:
+                    stack.pop()
+                else:
+                    stop, last = boundary, finish(boundary, new)
+                if lead < new:
+                    piece = self._whole(new, new, last, reach_from(new, size))
+                    if piece:
+                        piece = self._lengthened(piece, lead)
+                ladder, depth = self._finer(ladder, depth, new, last)
+                stack.append((stop, last, ladder, depth))
             yield piece
             previous = piece
-            new = measured.begin(piece.end, end)
+            new = begin(piece.end, end)
 
-    def _first(self, level: Level, new: int, stop: int) -> int | None:
-        """End of the first piece of a level, if that is not all that is left."""
-        boundary = level.first(white_end(self._measured.text, new, stop), stop)
-        if boundary is None:
-            return None
-        boundary = self._measured.edge_after(boundary)
-        return boundary if boundary < stop else None
-
-    def _whole(self, start: int, new: int, stop: int, reach: int) -> Piece | None:
-        """All that is left of the piece at hand, if it fits."""
-        end = self._measured.finish(stop, new)
+    def _whole(self, start: int, new: int, end: int, reach: int) -> Piece | None:
+        """All that is left of the piece at hand, up to its trimmed end, if it fits."""
         if end > reach:
             return None
         tokens = self._measured.count(start, end)
         return Piece(start, new, end, tokens) if tokens <= self._size else None
 
-    def _longest(self, level: Level, start: int, new: int, stop: int, reach: int) -> Piece | None:
+    def _longest(
+        self, level: Level, start: int, new: int, black: int, stop: int, reach: int
+    ) -> Piece | None:
         """The most pieces of a level that fit together, if any does."""
         measured = self._measured
-        black = white_end(measured.text, new, stop)
         furthest = min(reach, stop - 1)
         before = stop
         while furthest > black:
@@ -184,10 +184,9 @@ class Packer:
             furthest -= 1
         return None
 
-    def _graphemes(self, start: int, new: int, stop: int) -> Piece:
+    def _graphemes(self, start: int, new: int, black: int, stop: int) -> Piece:
         """The most grapheme clusters that fit; one that does not fit alone is a chunk over budget."""
         measured, size = self._measured, self._size
-        black = white_end(measured.text, new, stop)
         bare = max(new, measured.edge_before(black))
         for lead in dict.fromkeys((start, new, bare)):
             edge = measured.edge_before(min(measured.ruler.reach(lead, size), stop))
@@ -204,56 +203,58 @@ class Packer:
 
     def _lead(self, previous: Piece, new: int) -> int:
         """Where a chunk after `previous` starts: the overlap that the settings allow, on the best boundary."""
-        low = max(previous.new, self._barrier(previous.end))
-        if low >= previous.end:
+        end = previous.end
+        low = max(previous.new, self._barrier(end)) if self._barriers else previous.new
+        if low >= end:
             return new
-        low = max(low, self._measured.ruler.back(previous.end, self._overlap), previous.start + 1)
-        fits = self._within(previous.end, self._overlap)
-        lead = self._first_that_fits(low, previous.end, fits)
+        low = max(low, self._measured.ruler.back(end, self._overlap), previous.start + 1)
+        lead = self._first_that_fits(low, end, end, self._overlap)
         return new if lead is None else lead
 
     def _lengthened(self, piece: Piece, lead: int) -> Piece:
         """`piece` with as much of the overlap from `lead` on as the budget allows."""
         low = max(lead + 1, self._measured.ruler.back(piece.end, self._size))
-        start = self._first_that_fits(low, piece.new, self._within(piece.end, self._size))
+        start = self._first_that_fits(low, piece.new, piece.end, self._size)
         if start is not None:
             piece.start, piece.tokens = start, self._measured.count(start, piece.end)
         return piece
 
-    def _within(self, end: int, budget: int) -> Callable[[int], bool]:
-        return lambda start: self._measured.count(start, end) <= budget
-
-    def _first_that_fits(self, low: int, end: int, fits: Callable[[int], bool]) -> int | None:
-        """First good place to start from in [low, end) that fits: a sentence, else a line, a word, a grapheme."""
+    def _first_that_fits(self, low: int, high: int, end: int, budget: int) -> int | None:
+        """First good place in [low, high) that is within the budget of `end`: a sentence, else a line, a word, a
+        grapheme.
+        """
         measured = self._measured
+        text, count = measured.text, measured.count
         for name in _OVERLAP_LEVELS:
-            level, place = self._level(name), low - 1
+            level, place = self._levels.get(name) or self._make_level(name), low - 1
             for _ in range(_TRIES):
-                boundary = level.first(place, end)
+                boundary = level.first(place, high)
                 if boundary is None:
                     break
-                start = measured.begin(measured.edge_after(boundary), end)
-                if start < end and fits(start):
+                start = measured.edge_after(boundary)
+                if start < high and text[start].isspace():
+                    start = measured.begin(start, high)
+                if start < high and count(start, end) <= budget:
                     return start
                 place = boundary
         start = measured.edge_after(low)
         for _ in range(_TRIES):
-            if start < end and not measured.text[start].isspace() and fits(start):
+            if start < high and not text[start].isspace() and count(start, end) <= budget:
                 return start
             start = measured.edge_after(start + 1)
         return None
 
-    def _finer(self, ladder: Ladder, depth: int, start: int, stop: int) -> tuple[Ladder, int]:
+    def _finer(self, ladder: Ladder, depth: int, start: int, end: int) -> tuple[Ladder, int]:
         """The ladder and level for a piece that is too large for this one."""
-        kind = self._kind_of(start, stop)
+        kind = self._kind_of(start, end) if self._block_starts else None
         finer = self._by_kind.get(kind) if kind else None
         return (ladder, depth + 1) if finer is None or finer is ladder else (finer, 0)
 
-    def _kind_of(self, start: int, stop: int) -> str | None:
+    def _kind_of(self, start: int, end: int) -> str | None:
         """Kind of the block that holds all of a slice, if one does."""
         blocks = self._measured.blocks
         place = bisect_right(self._block_starts, start) - 1
-        if place < 0 or self._measured.finish(stop, start) > blocks[place].end:
+        if place < 0 or end > blocks[place].end:
             return None
         return blocks[place].kind
 
@@ -262,22 +263,20 @@ class Packer:
         place = bisect_right(self._barriers, end) - 1
         return self._barriers[place] if place >= 0 else 0
 
-    def _level(self, name: LevelName) -> Level:
-        level = self._levels.get(name)
-        if level is None:
-            level = self._make_level(name)
-            if self._kept_whole:
-                level = KeepingWhole(level, self._kept_whole)
-            self._levels[name] = level
-        return level
-
     def _make_level(self, name: LevelName) -> Level:
+        measured = self._measured
+        level: Level
         if isinstance(name, tuple):
-            return boundaries.separators(self._measured.text, name)
-        if name == "block":
-            blocks = self._measured.blocks
-            return PlaceLevel([block.end for block in blocks[:-1]], [block.start for block in blocks[1:]])
-        return _LEVELS[name](self._measured.text)
+            level = boundaries.separators(measured.text, name)
+        elif name == "block":
+            blocks = measured.blocks
+            level = PlaceLevel([block.end for block in blocks[:-1]], [block.start for block in blocks[1:]])
+        else:
+            level = _LEVELS[name](measured.text)
+        if self._kept_whole:
+            level = KeepingWhole(level, self._kept_whole)
+        self._levels[name] = level
+        return level
 
 
 def join(measured: Measured, parts: Sequence[Span], size: int) -> Iterator[tuple[Span, Piece | None]]:
