@@ -1,0 +1,397 @@
+"""Tables: the rows and cells of Markdown, HTML and delimited text, with their place in the source."""
+
+from __future__ import annotations
+
+import csv
+import html
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import repeat, takewhile, zip_longest
+
+from transforms.records import Span
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_NEWLINE = "\r\n"
+_BOM = "\ufeff"
+_TO_QUOTE = re.compile(r'[,"\r\n\ufeff]')
+_QUOTED = re.compile('"[^"]*"?')
+_DELIMITERS = {"text/csv": None, "text/tab-separated-values": "\t"}
+_LIKELY_DELIMITERS = ",;\t|"
+# The csv module refuses longer cells than its limit, and has one limit for the whole process.
+_LONGEST_CELL = 2**31 - 1
+
+_PIPE = re.compile(r"(?<!\\)\|")
+_DASHES = re.compile(r":?-+:?")
+
+_TAG = re.compile(r"<(?:!--|[!?]|(/?)([a-z][^\s/>]*))", re.IGNORECASE)
+_TAG_STOP = re.compile(r"""=\s*(["'])|>""")
+_UNSEEN = {
+    name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in ("script", "style", "template")
+}
+_CELLS = frozenset({"td", "th"})
+_GROUPS = frozenset({"table", "thead", "tbody", "tfoot"})
+_LINES_OF_THEIR_OWN = frozenset(
+    "address article blockquote br caption dd div dl dt h1 h2 h3 h4 h5 h6 hr li ol p pre table td th tr ul".split()
+)
+_SPAN = re.compile(r"\s(col|row)span\s*=[\s\"']*([0-9]{1,5})", re.IGNORECASE)
+_WIDEST, _TALLEST = 1000, 65_534
+_HTML_SPACE = re.compile(r"[ \t\n\f\r]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a table.
+
+    Args:
+        start: First character, in code points.
+        end: End of the half-open span.
+        cells: Values of its cells, as many as it has.
+    """
+
+    start: int
+    end: int
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table, read from a text.
+
+    The spans of header and rows hold all of its source but white space: what stands between two rows of HTML
+    belongs to the second, what stands after the last to the last.
+
+    Args:
+        header: Names of the columns; empty if the table does not say.
+        header_span: Where it says so, with the line of dashes in Markdown; None if it does not.
+        rows: The rows below the header, in order.
+        caption: What an HTML table says of itself.
+    """
+
+    header: tuple[str, ...]
+    header_span: Span | None
+    rows: Sequence[Row]
+    caption: str = ""
+
+    @property
+    def row_ends(self) -> list[int]:
+        """Where the table may be cut without cutting a row: the end of the header and of each row."""
+        ends = [row.end for row in self.rows]
+        return [self.header_span[1], *ends] if self.header_span else ends
+
+
+def read_table(text: str, start: int, end: int, media_type: str | None = None) -> Table | None:
+    """The table in [start, end) of a text; None if there is none.
+
+    `text/csv` is delimited by that one of comma, semicolon, tab and bar that is most frequent in the first line
+    outside quotes, by commas if none is; `text/tab-separated-values` by tabs. The first record is the header;
+    blank lines are no rows; a quote that is never closed holds all that follows. Any other text is read as a
+    Markdown table if it has a row of dashes under a row of as many names, else as HTML. Without a header are HTML
+    tables that have neither `thead` nor a first row of `th` only.
+
+    Values are what the source says: white space around the cells of Markdown and HTML is not part of them, `\\|`
+    is a bar, entities stand for their characters, and each cell of HTML is repeated over the columns and rows that
+    it spans (while all of that is no more than the characters of the table). A nested table is text of its cell.
+
+    Args:
+        text: The text; its lines may end in LF, CRLF or CR.
+        start: First character, in code points.
+        end: End of what is read.
+        media_type: Media type of the document.
+    """
+    if media_type in _DELIMITERS:
+        return _read_delimited(text, start, end, _DELIMITERS[media_type])
+    if media_type == "text/html":
+        return _read_html(text, start, end)
+    return _read_markdown(text, start, end) or _read_html(text, start, end)
+
+
+def write_table(rows: Iterable[Sequence[object]]) -> tuple[str, Table | None]:
+    """A table given as rows of cells, the names of its columns first: as comma-separated text, and read from that."""
+    text = "".join((",".join(map(_written, row)) or '""') + "\n" for row in rows)
+    return text, _read_delimited(text, 0, len(text), ",")
+
+
+def row_sentences(table: Table, index: int) -> str:
+    """A row in sentences, one a line: `Row {index}, {column}: {value}`.
+
+    Rows and columns are counted from 0. A column without a name is `column_{n}`. A cell that is missing is written
+    as an empty one is.
+
+    Args:
+        table: The table.
+        index: Which of its rows.
+    """
+    header, cells = table.header, table.rows[index].cells
+    sentences = []
+    for column in range(max(len(header), len(cells))):
+        name = (header[column] if column < len(header) else "") or f"column_{column}"
+        value = cells[column] if column < len(cells) else ""
+        sentences.append(f"Row {index}, {name}: {value}" if value else f"Row {index}, {name}:")
+    return "\n".join(sentences)
+
+
+def _written(cell: object) -> str:
+    value = "" if cell is None else str(cell)
+    return '"' + value.replace('"', '""') + '"' if _TO_QUOTE.search(value) or value.isspace() else value
+
+
+def _lines(text: str, start: int, end: int) -> Iterator[Span]:
+    """Span of each line that is not blank, without its end."""
+    for found in _LINE.finditer(text, start, end):
+        line = found[0].rstrip(_NEWLINE)
+        if line and not line.isspace():
+            yield found.start(), found.start() + len(line)
+
+
+def _read_delimited(text: str, start: int, end: int, delimiter: str | None) -> Table | None:
+    lines = [found.span() for found in _LINE.finditer(text, start, end)]
+    # The csv module tells values but no offsets; it does tell how many lines it has taken.
+    source = (
+        text[low:high].removeprefix(_BOM if low == start else "").replace("\0", "\ufffd")
+        for low, high in lines
+    )
+    csv.field_size_limit(_LONGEST_CELL)
+    reader = csv.reader(source, delimiter=delimiter or _likely_delimiter(text, start, end))
+    rows: list[Row] = []
+    taken = 0
+    for cells in reader:
+        low, high = lines[taken][0], lines[reader.line_num - 1][1]
+        taken = reader.line_num
+        record = text[low:high].rstrip(_NEWLINE)
+        if record and not record.isspace():
+            rows.append(Row(low, low + len(record), tuple(cells)))
+    if not rows:
+        return None
+    names, *others = rows
+    return Table(names.cells, (names.start, names.end), others)
+
+
+def _likely_delimiter(text: str, start: int, end: int) -> str:
+    low, high = next(_lines(text, start, end), (start, start))
+    unquoted = _QUOTED.sub("", text[low:high])
+    return max(_LIKELY_DELIMITERS, key=unquoted.count)
+
+
+def _read_markdown(text: str, start: int, end: int) -> Table | None:
+    before: Span | None = None
+    lines = _lines(text, start, end)
+    for low, high in lines:
+        dashes = _pipe_cells(text[low:high])
+        if before and all(map(_DASHES.fullmatch, dashes)):
+            names = _pipe_cells(text[slice(*before)])
+            if len(names) == len(dashes):
+                rows = [Row(*line, _pipe_cells(text[slice(*line)])) for line in lines]
+                return Table(names, (start, high), rows)
+        before = low, high
+    return None
+
+
+def _pipe_cells(line: str) -> tuple[str, ...]:
+    cells = _PIPE.split(line.strip())
+    if not cells[0]:
+        cells.pop(0)
+    if cells and not cells[-1]:
+        cells.pop()
+    return tuple(cell.strip().replace("\\|", "|") for cell in cells)
+
+
+@dataclass(slots=True)
+class _Tag:
+    """A tag of HTML; a comment has no name."""
+
+    start: int
+    end: int
+    name: str = ""
+    is_end: bool = False
+
+
+def _tags(text: str, start: int, end: int) -> Iterator[_Tag]:
+    """The tags of an HTML text in order, with what is never seen (comments, scripts) as part of them."""
+    at = start
+    while found := _TAG.search(text, at, end):
+        name = (found[2] or "").lower()
+        if found[0] == "<!--":
+            at = text.find("-->", found.start() + 2, end) + 3
+        elif not name:
+            at = text.find(">", found.end(), end) + 1
+        else:
+            at = _tag_end(text, found.end(), end)
+        if at < found.end():
+            at = end
+        if name in _UNSEEN and not found[1]:
+            closing = _UNSEEN[name].search(text, at, end)
+            at = closing.start() if closing else end
+        yield _Tag(found.start(), at, name, bool(found[1]))
+
+
+def _tag_end(text: str, at: int, end: int) -> int:
+    """End of the tag whose name ends at `at`; a bracket in a quoted value does not end it."""
+    while found := _TAG_STOP.search(text, at, end):
+        if found[0] == ">":
+            return found.end()
+        at = text.find(found[1], found.end(), end) + 1
+        if not at:
+            break
+    return end
+
+
+@dataclass(slots=True)
+class _HtmlCell:
+    is_name: bool
+    columns: int = 1
+    rows: int = 1
+    pieces: list[str] = field(default_factory=list)
+
+    @property
+    def value(self) -> str:
+        return _HTML_SPACE.sub(" ", "".join(self.pieces)).strip()
+
+
+@dataclass(slots=True)
+class _HtmlRow:
+    group: int
+    in_head: bool
+    end: int = 0
+    cells: list[_HtmlCell] = field(default_factory=list)
+
+    @property
+    def is_header(self) -> bool:
+        return bool(self.cells) and (self.in_head or all(cell.is_name for cell in self.cells))
+
+
+class _HtmlReader:
+    """The rows of an HTML table, read tag by tag; what is not closed is mended as browsers do.
+
+    Args:
+        text: The text.
+        start: First character of the table.
+        end: End of it.
+    """
+
+    def __init__(self, text: str, start: int, end: int) -> None:
+        self._text = text
+        self.rows: list[_HtmlRow] = []
+        self._caption = _HtmlCell(is_name=True)
+        self._row: _HtmlRow | None = None
+        # What the text at hand belongs to: a cell, the caption or nothing.
+        self._cell: _HtmlCell | None = None
+        self._nested = self._group = 0
+        self._in_head = False
+        at = start
+        for tag in _tags(text, start, end):
+            self._take_text(at, tag.start)
+            self._take_tag(tag)
+            at = tag.end
+        self._take_text(at, end)
+        self._close_row(end)
+
+    @property
+    def caption(self) -> str:
+        """What the table says of itself."""
+        return self._caption.value
+
+    def _take_text(self, start: int, end: int) -> None:
+        if self._cell and start < end:
+            self._cell.pieces.append(_unescaped(self._text[start:end]))
+
+    def _take_tag(self, tag: _Tag) -> None:
+        name, is_end = tag.name, tag.is_end
+        if self._cell and name in _LINES_OF_THEIR_OWN:
+            self._cell.pieces.append(" ")
+        if name == "table" and self._row and self._cell and (self._nested or not is_end):
+            self._nested += -1 if is_end else 1
+        elif self._nested:
+            return
+        elif name in _CELLS:
+            self._cell = None if is_end else self._open_cell(tag)
+        elif name == "tr":
+            self._close_row(tag.end if is_end else tag.start)
+            self._row = None if is_end else self._open_row()
+        elif name in _GROUPS:
+            self._close_row(tag.start)
+            self._group += 1
+            self._in_head = name == "thead" and not is_end
+        elif name == "caption" and not self._row:
+            self._cell = None if is_end else self._caption
+
+    def _open_row(self) -> _HtmlRow:
+        return _HtmlRow(self._group, self._in_head)
+
+    def _open_cell(self, tag: _Tag) -> _HtmlCell:
+        self._row = self._row or self._open_row()
+        cell = _HtmlCell(tag.name == "th")
+        for found in _SPAN.finditer(self._text, tag.start, tag.end):
+            if found[1].lower() == "col":
+                cell.columns = min(max(1, int(found[2])), _WIDEST)
+            else:
+                cell.rows = min(int(found[2]) or _TALLEST, _TALLEST)
+        self._row.cells.append(cell)
+        return cell
+
+    def _close_row(self, end: int) -> None:
+        if self._row:
+            self._row.end = end
+            self.rows.append(self._row)
+        self._row = self._cell = None
+
+
+def _unescaped(text: str) -> str:
+    try:
+        return html.unescape(text)
+    except ValueError:  # a number of more digits than Python reads
+        return text
+
+
+def _read_html(text: str, start: int, end: int) -> Table | None:
+    read = _HtmlReader(text, start, end)
+    values = _expanded(read.rows, end - start)
+    kept = [(row, cells) for row, cells in zip(read.rows, values, strict=True) if cells]
+    if not kept:
+        return None
+    headers = sum(1 for _ in takewhile(lambda each: each[0].is_header, kept))
+    if headers == len(kept):
+        headers = 1  # the rest is more than names
+    ends = [row.end for row, _ in kept[:-1]]
+    spans = map(_trimmed, repeat(text), [start, *ends], [*ends, end])
+    rows = [Row(*span, cells) for span, (_, cells) in zip(spans, kept, strict=True)]
+    columns = zip_longest(*(row.cells for row in rows[:headers]), fillvalue="")
+    names = tuple(" ".join(filter(None, dict.fromkeys(column))) for column in columns)
+    span = (rows[0].start, rows[headers - 1].end) if headers else None
+    return Table(names, span, rows[headers:], read.caption)
+
+
+def _trimmed(text: str, start: int, end: int) -> Span:
+    """A span without the white space around."""
+    part = text[start:end].rstrip()
+    return start + len(part) - len(part.lstrip()), start + len(part)
+
+
+def _expanded(rows: Sequence[_HtmlRow], most: int) -> list[tuple[str, ...]]:
+    """Values of each row, those of a cell repeated over the columns and rows that it spans; `most` times in all."""
+    values: list[tuple[str, ...]] = []
+    group = 0
+    # What reaches down from the rows above, by column: the value, and in how many more rows.
+    reaching: dict[int, tuple[str, int]] = {}
+    for row in rows:
+        if row.group != group or most <= 0:
+            group, reaching = row.group, {}
+        own: list[tuple[str, int]] = []
+        for cell in row.cells:
+            columns = min(cell.columns, 1 + max(most, 0))
+            own += [(cell.value, cell.rows)] * columns
+            most -= columns - 1
+        most += len(own)
+        own.reverse()
+        cells: list[str] = []
+        below: dict[int, tuple[str, int]] = {}
+        while own or reaching:
+            column = len(cells)
+            value, left = reaching.pop(column) if column in reaching else own.pop() if own else ("", 1)
+            if left > 1:
+                below[column] = value, left - 1
+            cells.append(value)
+        most -= len(cells)
+        reaching = below
+        values.append(tuple(cells))
+    return values
