@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import count
 from json import JSONDecoder
 from typing import TYPE_CHECKING, NamedTuple, overload
 
@@ -110,21 +111,22 @@ class Members(Sequence[Node]):
     @overload
     def __getitem__(self, place: slice) -> Sequence[Node]: ...
     def __getitem__(self, place: int | slice) -> Node | Sequence[Node]:
-        places = range(len(self))[place]
-        if isinstance(places, range):
-            return [self._node(each) for each in places]
-        return self._node(places)
+        if isinstance(place, slice):
+            return list(self)[place]
+        place = range(len(self))[place]
+        return self._node(place, *(int(column[self._first + place]) for column in self._parts.columns[:4]))
+
+    def __iter__(self) -> Iterator[Node]:
+        return map(self._node, count(), *map(self._column, self._parts.columns[:4]))
 
     def _column(self, column: NDArray[np.int32]) -> list[int]:
         values: list[int] = column[self._first : self._first + len(self)].tolist()
         return values
 
-    def _node(self, place: int) -> Node:
-        parts, row = self._parts, self._first + place
-        columns = parts.columns
-        start, colon, inner = int(columns.starts[row]), int(columns.colons[row]), int(columns.inner[row])
+    def _node(self, place: int, start: int, end: int, colon: int, inner: int) -> Node:
+        parts = self._parts
         name = _step(parts.text[start : min(colon, start + _LONGEST_KEY)]) if colon else f"[{place}]"
-        return Node(start, int(columns.ends[row]), name, Members(parts, inner) if inner else ())
+        return Node(start, end, name, Members(parts, inner) if inner else ())
 
 
 def _is_json(text: str) -> bool:
