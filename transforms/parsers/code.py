@@ -7,52 +7,27 @@ bodies of functions. Trees have bytes, an outline has code points.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
-from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from transforms.errors import ConfigError
-from transforms.parsers.languages import LANGUAGES
+from transforms.parsers.languages import Grammar, Role, grammar_of
 from transforms.parsers.outline import Node
 from transforms.records import Span
 
 if TYPE_CHECKING:
-    import tree_sitter
     from tree_sitter import Node as Syntax
 
 _DEEPEST = 50
 _LONGEST_NAME = 100
 _NODES_OF_NAME = 32
-_ERROR_KIND = 0xFFFF
 _NEWLINE = ord("\n")
 _SPACES, _WHITE_SPACE = b" \t\f\v", b" \t\f\v\r\n"
 _LONE_RETURN = re.compile(rb"\r(?!\n)")
 _BLANK_LINE = re.compile(rb"\n[ \t\f\v\r]*\n")
 _TERMINATOR = re.compile(rb"[ \t]*[;,]")
-
-
-class _Role(Enum):
-    """What the kind of a node means for the outline; see `Language`."""
-
-    FUNCTION = auto()
-    CLASS = auto()
-    NAMESPACE = auto()
-    STATEMENT = auto()
-    IMPORT = auto()
-    BODY = auto()
-    WRAPPER = auto()
-    CALL = auto()
-    COMMENT = auto()
-    ATTRIBUTE = auto()
-
-
-_DEFINITIONS = {_Role.FUNCTION, _Role.CLASS, _Role.NAMESPACE, _Role.STATEMENT}
-_TO_DEFINITIONS = {*_DEFINITIONS, _Role.WRAPPER, _Role.CALL, _Role.BODY}
 
 
 def outline(text: str, language: str) -> tuple[Node, ...]:
@@ -72,77 +47,13 @@ def outline(text: str, language: str) -> tuple[Node, ...]:
     """
     from tree_sitter import Parser
 
-    grammar = _grammar(language)
-    # To the grammars a carriage return alone is no newline, and scanners read on at each NUL to the end.
+    grammar = grammar_of(language)
+    # To most grammars a carriage return alone is no newline; at a NUL some scanners read all that follows.
     source = _LONE_RETURN.sub(b"\n", text.encode("utf-8", "surrogatepass").replace(b"\0", b" "))
     # A parser serves one thread at a time, and costs next to nothing.
     tree = Parser(grammar.language).parse(source)
     whole = (0, len(source))
     return _Outline(text, source, grammar).nodes([tree.root_node], whole, level=0, at_top=True)
-
-
-@dataclass(frozen=True, slots=True)
-class _Grammar:
-    """A language as its parser needs it: kinds of nodes by their number in the grammar.
-
-    Args:
-        language: What the parser is made with.
-        roles: The kinds that matter.
-        inner: Those of them that are or lead to a definition.
-        names: The fields that name a kind.
-        identifiers: The kinds that are names.
-        sign: What every definition in a wrapper holds.
-    """
-
-    language: tree_sitter.Language
-    roles: Mapping[int, _Role]
-    inner: frozenset[int]
-    names: Mapping[int, Sequence[str]]
-    identifiers: frozenset[int]
-    sign: re.Pattern[bytes]
-
-
-@cache
-def _grammar(name: str) -> _Grammar:
-    from tree_sitter import Language
-
-    if name not in LANGUAGES:
-        raise ConfigError("language", name, f"is unknown; known are {', '.join(LANGUAGES)}")
-    table = LANGUAGES[name]
-    try:
-        module = import_module(table.wheel.replace("-", "_"))
-        language = Language(getattr(module, table.grammar)())
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError("language", name, f"{error}; needs pip install {table.wheel}") from error
-
-    numbers: dict[str, list[int]] = {}
-    for number in range(language.node_kind_count):
-        if language.node_kind_is_named(number):
-            numbers.setdefault(language.node_kind_for_id(number) or "", []).append(number)
-    kinds = {
-        _Role.FUNCTION: table.functions,
-        _Role.CLASS: table.classes,
-        _Role.NAMESPACE: table.namespaces,
-        _Role.STATEMENT: table.statements,
-        _Role.IMPORT: table.imports,
-        _Role.BODY: table.bodies,
-        _Role.WRAPPER: table.wrappers,
-        _Role.CALL: table.calls,
-        _Role.COMMENT: table.comments,
-        _Role.ATTRIBUTE: table.attributes,
-    }
-    try:
-        roles = {n: role for role, listed in kinds.items() for kind in listed.split() for n in numbers[kind]}
-        names = {n: ["name"] for n, role in roles.items() if role in _DEFINITIONS}
-        names |= {n: fields.split() for kind, fields in table.names.items() for n in numbers[kind]}
-        identifiers = frozenset(n for kind in table.identifiers.split() for n in numbers[kind])
-    except KeyError as error:
-        message = f"its grammar has no nodes {error}; needs another version of {table.wheel}"
-        raise ConfigError("language", name, message) from error
-    # What stands in the rest of broken code stands for itself.
-    roles[_ERROR_KIND] = _Role.BODY
-    inner = frozenset(n for n, role in roles.items() if role in _TO_DEFINITIONS)
-    return _Grammar(language, roles, inner, names, identifiers, re.compile(table.sign.encode()))
 
 
 class _Outline:
@@ -154,7 +65,7 @@ class _Outline:
         grammar: The grammar that they were parsed with.
     """
 
-    def __init__(self, text: str, source: bytes, grammar: _Grammar) -> None:
+    def __init__(self, text: str, source: bytes, grammar: Grammar) -> None:
         self.text = text
         self.source = source
         self.grammar = grammar
@@ -165,11 +76,11 @@ class _Outline:
         row = _Row(self.source, span)
         for syntax, role in self._members(holders):
             begin, end = syntax.start_byte, syntax.end_byte
-            if role is _Role.COMMENT or role is _Role.ATTRIBUTE:
-                row.lead(begin, end, binds=role is _Role.ATTRIBUTE)
-            elif role is _Role.IMPORT:
+            if role is Role.COMMENT or role is Role.ATTRIBUTE:
+                row.lead(begin, end, binds=role is Role.ATTRIBUTE)
+            elif role is Role.IMPORT:
                 row.add_import(begin, end)
-            elif role is _Role.WRAPPER and self.grammar.sign.search(self.source, begin, end) is None:
+            elif role is Role.WRAPPER and self.grammar.sign.search(self.source, begin, end) is None:
                 continue
             elif (found := self._definition(syntax)) and (whole := row.span_of(begin, end)):
                 children: tuple[Node, ...] = ()
@@ -183,14 +94,14 @@ class _Outline:
     def _node(self, part: _Part) -> Node:
         return Node(self.place(part.start), self.place(part.end), part.name, part.children, part.is_alone)
 
-    def _members(self, holders: Sequence[Syntax]) -> Iterator[tuple[Syntax, _Role]]:
+    def _members(self, holders: Sequence[Syntax]) -> Iterator[tuple[Syntax, Role]]:
         """What stands in `holders`, and in bodies in them, if its kind matters."""
         roles = self.grammar.roles
         waiting = [child for holder in reversed(holders) for child in reversed(holder.children)]
         while waiting:
             syntax = waiting.pop()
             role = roles.get(syntax.kind_id)
-            if role is _Role.BODY:
+            if role is Role.BODY:
                 waiting.extend(reversed(syntax.children))
             elif role is not None:
                 yield syntax, role
@@ -206,17 +117,17 @@ class _Outline:
             role = roles[syntax.kind_id]
             if name is None:
                 name = self._name(syntax)
-            if role is _Role.BODY or (is_called and role is _Role.FUNCTION):
+            if role is Role.BODY or (is_called and role is Role.FUNCTION):
                 bodies.append(syntax)
                 name_of_bodies = name_of_bodies or name
-                is_open = is_open or role is _Role.FUNCTION
-            elif role is _Role.FUNCTION or role is _Role.STATEMENT:
-                return _Definition(name, is_alone=role is _Role.FUNCTION)
-            elif role is _Role.CLASS or role is _Role.NAMESPACE:
-                if any(roles.get(child.kind_id) is _Role.BODY for child in syntax.children):
-                    return _Definition(name, [syntax], is_open=role is _Role.NAMESPACE)
+                is_open = is_open or role is Role.FUNCTION
+            elif role is Role.FUNCTION or role is Role.STATEMENT:
+                return _Definition(name, is_alone=role is Role.FUNCTION)
+            elif role is Role.CLASS or role is Role.NAMESPACE:
+                if any(roles.get(child.kind_id) is Role.BODY for child in syntax.children):
+                    return _Definition(name, [syntax], is_open=role is Role.NAMESPACE)
             else:
-                is_called = is_called or role is _Role.CALL
+                is_called = is_called or role is Role.CALL
                 inside = [(child, name, is_called) for child in syntax.children if child.kind_id in inner]
                 waiting.extend(reversed(inside))
         if not bodies:

@@ -1,13 +1,44 @@
-"""The programming languages whose files are cut by their syntax tree: one table of node kinds for each."""
+"""The programming languages whose files are cut by their syntax tree: one table of node kinds for each.
+
+A table is all that is written for a language; its grammar comes from a wheel, and nothing is downloaded.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import cache
+from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from transforms.errors import ConfigError
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    import tree_sitter
+
+_ERROR_KIND = 0xFFFF
+
+
+class Role(Enum):
+    """What nodes of a kind are to the outline; the value is the field of `Language` that lists the kinds."""
+
+    FUNCTION = "functions"
+    CLASS = "classes"
+    NAMESPACE = "namespaces"
+    STATEMENT = "statements"
+    IMPORT = "imports"
+    BODY = "bodies"
+    WRAPPER = "wrappers"
+    CALL = "calls"
+    COMMENT = "comments"
+    ATTRIBUTE = "attributes"
+
+
+_DEFINITIONS = {Role.FUNCTION, Role.CLASS, Role.NAMESPACE, Role.STATEMENT}
+_TO_DEFINITIONS = {*_DEFINITIONS, Role.WRAPPER, Role.CALL, Role.BODY}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,3 +288,64 @@ def language_of(media_type: str | None, path: str | None) -> str | None:
     stem, dot, extension = (path or "").rpartition("/")[2].rpartition(".")
     by_extension = _BY_EXTENSION.get(extension.lower()) if stem and dot else None
     return by_extension or _BY_MEDIA_TYPE.get(media_type or "")
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """A language as its parser needs it, with the numbers of kinds of nodes for their names.
+
+    Args:
+        language: What the parser is made with.
+        roles: The kinds that matter.
+        inner: Those of them that are or lead to a definition.
+        names: The fields that name a kind.
+        identifiers: The kinds that are names.
+        sign: What every definition in a wrapper holds.
+    """
+
+    language: tree_sitter.Language
+    roles: Mapping[int, Role]
+    inner: frozenset[int]
+    names: Mapping[int, Sequence[str]]
+    identifiers: frozenset[int]
+    sign: re.Pattern[bytes]
+
+
+@cache
+def grammar_of(name: str) -> Grammar:
+    """Grammar of a language, loaded once in a process.
+
+    Raises:
+        ConfigError: If the language is unknown or its grammar is not installed.
+    """
+    if name not in LANGUAGES:
+        raise ConfigError("language", name, f"is unknown; known are {', '.join(LANGUAGES)}")
+    table = LANGUAGES[name]
+    try:
+        from tree_sitter import Language
+
+        module = import_module(table.wheel.replace("-", "_"))
+        language = Language(getattr(module, table.grammar)())
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError("language", name, f"{error}; needs pip install {table.wheel}") from error
+    try:
+        return _numbered(table, language)
+    except KeyError as error:
+        message = f"its grammar has no nodes {error}; needs another version of {table.wheel}"
+        raise ConfigError("language", name, message) from error
+
+
+def _numbered(table: Language, language: tree_sitter.Language) -> Grammar:
+    numbers: dict[str, list[int]] = {}
+    for number in range(language.node_kind_count):
+        if language.node_kind_is_named(number):
+            numbers.setdefault(language.node_kind_for_id(number) or "", []).append(number)
+
+    roles = {n: role for role in Role for kind in getattr(table, role.value).split() for n in numbers[kind]}
+    names = {n: ["name"] for n, role in roles.items() if role in _DEFINITIONS}
+    names |= {n: fields.split() for kind, fields in table.names.items() for n in numbers[kind]}
+    identifiers = frozenset(n for kind in table.identifiers.split() for n in numbers[kind])
+    # What stands in the rest of broken code stands for itself.
+    roles[_ERROR_KIND] = Role.BODY
+    inner = frozenset(n for n, role in roles.items() if role in _TO_DEFINITIONS)
+    return Grammar(language, roles, inner, names, identifiers, re.compile(table.sign.encode()))
