@@ -17,7 +17,12 @@ def fingerprint(facts: Mapping[str, object]) -> str:
     return hashlib.sha256(canonical_json(facts).encode()).hexdigest()[:16]
 
 
-def chunk_id(document_id: str, chunker_hash: str, text: bytes, ordinal: int) -> str:
+def text_digest(text: bytes) -> str:
+    """SHA-256 of a text in UTF-8, in hex."""
+    return hashlib.sha256(text).hexdigest()
+
+
+def chunk_id(document_id: str, chunker_hash: str, digest: str, ordinal: int) -> str:
     """Id of a chunk, 32 hex digits.
 
     It says nothing of where the chunk lies, so an edit elsewhere in the document leaves it as it is.
@@ -25,8 +30,7 @@ def chunk_id(document_id: str, chunker_hash: str, text: bytes, ordinal: int) -> 
     Args:
         document_id: Id of its document.
         chunker_hash: Fingerprint of its chunker.
-        text: Its text, in UTF-8.
+        digest: The `text_digest` of its text.
         ordinal: How many chunks before it in the document have the same text.
     """
-    digest = hashlib.sha256(text).hexdigest()
     return hashlib.sha256(f"{document_id}\n{chunker_hash}\n{digest}\n{ordinal}".encode()).hexdigest()[:32]

@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from transforms import parsers, sources
 from transforms.commit import Table
 from transforms.errors import CommitError, ConfigError, ParseError
-from transforms.fingerprint import chunk_id
+from transforms.fingerprint import chunk_id, text_digest
 from transforms.packs import Pack, PackBuilder, read_packs, shard_of
 from transforms.parsers import ParseSettings
 from transforms.provenance import ChunkerRecord, Run
@@ -613,7 +613,7 @@ def _id_faults(chunks: Sequence[_Chunk], record: ChunkerRecord | None) -> Iterat
     ordinals: Counter[str] = Counter()
     for chunk in chunks:
         chunker_hash = record.hash if record else chunk.chunker_hash
-        due = chunk_id(chunk.document_id, chunker_hash, chunk.text.encode(), ordinals[chunk.text])
+        due = chunk_id(chunk.document_id, chunker_hash, text_digest(chunk.text.encode()), ordinals[chunk.text])
         ordinals[chunk.text] += 1
         if chunk.chunk_id in seen:
             yield _fault(chunk, "unique", f"an earlier chunk has the id {chunk.chunk_id}")

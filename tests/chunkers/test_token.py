@@ -211,3 +211,10 @@ def test_a_document_of_less_than_a_window_is_one_chunk():
         "token",
         "body",
     )
+
+
+def test_a_window_that_has_more_tokens_without_the_white_space_around_it_is_made_shorter():
+    text = "a \n ```\ncode # no\n```\n"
+    chunks = get_chunker("token", chunk_size=2, chunk_overlap=1).chunk(Document("d", text))
+    assert not any(chunk.over_budget for chunk in chunks)
+    assert max(chunk.token_count for chunk in chunks) == 2

@@ -145,7 +145,7 @@ def test_the_ruler_counts_every_slice_as_the_tokenizer_does(encoding):
     def same_counts(text, random_):
         first = len(text) - len(text.lstrip())
         start, end = random_.choice([(0, len(text)), (min(first, len(text.rstrip())), len(text.rstrip()))])
-        measured = ruler(text, tokenizer, start, end)
+        measured = ruler(text, tokenizer, [(start, end)])
         for _ in range(20):
             start, end = sorted((random_.randint(0, len(text)), random_.randint(0, len(text))))
             assert measured.count(start, end) == tokenizer.count(text[start:end]), (start, end)
@@ -158,7 +158,7 @@ def test_the_ruler_counts_slices_whose_cuts_are_out_of_reach(encoding):
     tokenizer = encoding_tokenizer(encoding)
     far_apart = ["a" * 700, "." * 700, " " * 700, "7" * 700, "\n" * 700, "é" * 300, "日" * 300, "👍🏽" * 90]
     text = " x ".join(far_apart) + "\n".join(far_apart)
-    measured, random_ = ruler(text, tokenizer, 0, len(text)), random.Random(5)
+    measured, random_ = ruler(text, tokenizer, [(0, len(text))]), random.Random(5)
     for _ in range(1500):
         start = random_.randint(0, len(text))
         end = min(len(text), start + random_.choice((3, 200, 257, 600, 2000)))

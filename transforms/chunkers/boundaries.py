@@ -17,6 +17,8 @@ from typing import Protocol
 _BLANKS = " \t\u3000\u00a0\x0b\x0c\x1c\x1d\x1e\x1f\x85\u1680\u2028\u2029\u202f\u205f" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
+# Those in ASCII, but for the space and the tab.
+_CONTROLS = "\x0b\x0c\x1c\x1d\x1e\x1f"
 _STOPS_BEFORE_WHITE_SPACE = ".!?…"
 _STOPS = _STOPS_BEFORE_WHITE_SPACE + "。！？；｡؟۔।॥።"
 _PAUSES_BEFORE_WHITE_SPACE = ",;:"
@@ -27,6 +29,7 @@ _ABBREVIATIONS = frozenset(
     "eg ie jan feb mar apr jun jul aug sep sept oct nov dec u.s u.k a.m p.m gen col lt sgt capt rev hon gov sen rep "
     "bzw ca z.b d.h usw nr bd hr fr abb".split()
 )
+_WHITE_SPACE = re.compile(r"\s")
 _SPACED_BLANK_LINE = re.compile(r"\n[^\S\n]+\n")
 _BLANK_LINES = re.compile(r"(?:\r\n|\n|\r(?!\n))(?:[^\S\n\r]*(?:\r\n|\n|\r(?!\n)))+")
 _CLOSING = re.compile(f"[{re.escape(_CLOSERS)}]*")
@@ -94,6 +97,60 @@ class MarkLevel:
         return None
 
 
+class SeparatorLevel:
+    """Boundaries after one separator.
+
+    Args:
+        text: The text.
+        separator: The separator, not empty.
+    """
+
+    def __init__(self, text: str, separator: str) -> None:
+        self._text = text
+        self._separator = separator
+        self._length = len(separator)
+
+    def last(self, start: int, end: int) -> int | None:
+        """Last boundary after `start` whose mark begins at or before `end`; None if there is none."""
+        at = self._text.rfind(self._separator, start, end + self._length)
+        return None if at < 0 else at + self._length
+
+    def first(self, start: int, end: int) -> int | None:
+        """First boundary after `start` and before `end`; None if there is none."""
+        at = self._text.find(self._separator, max(0, start - self._length + 1), max(0, end - 1))
+        return None if at < 0 else at + self._length
+
+
+class WordLevel:
+    """Boundaries after white space.
+
+    Args:
+        text: The text.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def last(self, start: int, end: int) -> int | None:
+        """Last boundary after `start` whose white space is at or before `end`; None if there is none."""
+        high, step = min(end + 1, len(self._text)), 64
+        while high > start:
+            part = self._text[max(start, high - step) : high]
+            if part[-1].isspace():
+                return high
+            word = part.rsplit(None, 1)[-1]
+            high -= len(word)
+            if len(word) < len(part):
+                return high
+            step *= 4
+        return None
+
+    def first(self, start: int, end: int) -> int | None:
+        """First boundary after `start` and before `end`; None if there is none."""
+        match = _WHITE_SPACE.search(self._text, start, max(0, end - 1))
+        return match.end() if match else None
+
+
 class PlaceLevel:
     """Boundaries at given places.
 
@@ -154,15 +211,15 @@ class KeepingWhole:
 
 def blank_lines(text: str) -> Level:
     """Boundaries after blank lines."""
-    if "\r" not in text and not _SPACED_BLANK_LINE.search(text):
-        return MarkLevel(text, ["\n\n"], lambda _, at: at + 2)
+    if "\r" not in text and not (_has_trailing_blanks(text) and _SPACED_BLANK_LINE.search(text)):
+        return SeparatorLevel(text, "\n\n")
     places = [match.span() for match in _BLANK_LINES.finditer(text)]
     return PlaceLevel([start for start, _ in places], [end for _, end in places])
 
 
 def lines(text: str) -> Level:
     """Boundaries after lines."""
-    return MarkLevel(text, ["\n", "\r"], _after_line)
+    return MarkLevel(text, ["\n", "\r"], _after_line) if "\r" in text else SeparatorLevel(text, "\n")
 
 
 def sentences(text: str) -> Level:
@@ -177,7 +234,7 @@ def clauses(text: str) -> Level:
 
 def words(text: str) -> Level:
     """Boundaries after white space."""
-    return MarkLevel(text, _BLANKS + "\n\r", lambda _, at: at + 1)
+    return WordLevel(text)
 
 
 def cells(text: str) -> Level:
@@ -193,10 +250,15 @@ def separators(text: str, strings: Sequence[str]) -> Level:
         strings: The separators, none empty.
     """
     if len(strings) == 1:
-        return MarkLevel(text, strings, lambda _, at: at + len(strings[0]))
+        return SeparatorLevel(text, strings[0])
     pattern = re.compile("|".join(map(re.escape, sorted(strings, key=len, reverse=True))))
     places = [match.span() for match in pattern.finditer(text)]
     return PlaceLevel([start for start, _ in places], [end for _, end in places])
+
+
+def _has_trailing_blanks(text: str) -> bool:
+    """Whether white space may stand at the end of a line; a look that is cheaper than the search for it."""
+    return not text.isascii() or " \n" in text or "\t\n" in text or any(mark in text for mark in _CONTROLS)
 
 
 def _after_line(text: str, at: int) -> int:

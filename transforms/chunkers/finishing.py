@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from transforms.chunkers.measured import Measured
 from transforms.chunkers.packing import Piece
-from transforms.fingerprint import chunk_id
+from transforms.fingerprint import chunk_id, text_digest
 from transforms.records import Block, Chunk, Location
 
 # Kinds of blocks that make a chunk special if it holds nothing else.
@@ -33,39 +33,48 @@ def finish(
     document_id, acl_labels, tenant_id = document.document_id, document.acl_labels, document.tenant_id
     one_byte = text.isascii()
     line_breaks = _line_breaks if "\r" in text else str.count
-    structure = _Structure(measured.blocks) if measured.blocks else None
+    facts_of = _Structure(measured.blocks).of if measured.blocks else _plain
     chunks: list[Chunk] = []
     seen: dict[str, int] = {}
-    line, byte, at, covered, lost = 1, 0, 0, 0, 0
-    for piece in pieces:
+    # How far the text is told: characters, the bytes and the line there, and what is lost.
+    at, byte, line, lost = 0, 0, 1, 0
+    for index, piece in enumerate(pieces):
         start, end = piece.start, piece.end
+        if start > at:
+            between = text[at:start]
+            if not between.isspace():
+                lost += _black(between)
+            byte += start - at if one_byte else len(between.encode())
+            line += line_breaks(text, "\n", at, start)
+            overlap = 0
+        elif start < at:
+            byte -= at - start if one_byte else len(text[start:at].encode())
+            line -= line_breaks(text, "\n", start, at)
+            overlap = at - start
+        else:
+            overlap = 0
         content = text[start:end]
         data = content.encode()
-        line += line_breaks(text, "\n", at, start)
-        byte = start if one_byte else byte + len(text[at:start].encode())
-        at = start
-        if start > covered:
-            lost += _black(text[covered:start])
-        ordinal = seen[content] = seen.get(content, -1) + 1
-        kind, heading_level, heading_path, locations, images = (
-            structure.of(start, end) if structure else _PLAIN
-        )
+        digest = text_digest(data)
+        ordinal = seen[digest] = seen.get(digest, -1) + 1
+        last_byte, last_line = byte + len(data), line + line_breaks(text, "\n", start, end)
+        kind, heading_level, heading_path, locations, images = facts_of(start, end)
         chunks.append(
             Chunk(
-                chunk_id=chunk_id(document_id, chunker_hash, data, ordinal),
-                document_id=document_id,
-                index=len(chunks),
-                text=content,
-                token_count=piece.tokens,
-                spans=((start, end),),
-                byte_span=(byte, byte + len(data)),
-                overlap=max(0, covered - start),
-                lines=(line, line + line_breaks(text, "\n", start, end)),
-                kind=piece.kind or kind,
-                strategy=f"{strategy}:{piece.fallback}" if piece.fallback else strategy,
-                heading_level=piece.heading_level or heading_level,
-                heading_path=heading_path,
-                parent_id=None if piece.parent is None else chunks[piece.parent].chunk_id,
+                chunk_id(document_id, chunker_hash, digest, ordinal),
+                document_id,
+                index,
+                content,
+                piece.tokens,
+                ((start, end),),
+                (byte, last_byte),
+                overlap,
+                (line, last_line),
+                piece.kind or kind,
+                f"{strategy}:{piece.fallback}" if piece.fallback else strategy,
+                piece.heading_level or heading_level,
+                heading_path,
+                None if piece.parent is None else chunks[piece.parent].chunk_id,
                 locations=locations,
                 images=images,
                 over_budget=piece.over_budget,
@@ -73,8 +82,13 @@ def finish(
                 tenant_id=tenant_id,
             )
         )
-        covered = end
-    return chunks, lost + _black(text[covered:])
+        at, byte, line = end, last_byte, last_line
+    return chunks, lost + _black(text[at:])
+
+
+def _plain(start: int, end: int) -> _Facts:
+    """What is known of a slice of a text without blocks."""
+    return _PLAIN
 
 
 class _Structure:
@@ -130,4 +144,4 @@ def _line_breaks(text: str, mark: str, start: int, end: int) -> int:
 
 def _black(text: str) -> int:
     """Characters that are not white space."""
-    return 0 if text.isspace() else sum(map(len, text.split()))
+    return 0 if not text or text.isspace() else sum(map(len, text.split()))

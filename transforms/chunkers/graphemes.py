@@ -22,13 +22,12 @@ class Graphemes:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._plain = text.isascii() and "\r" not in text
         self._edges: list[int] = []
 
     def is_edge(self, position: int) -> bool:
         """Whether a cut at `position` divides no cluster."""
         text = self._text
-        if self._plain or not 0 < position < len(text):
+        if not 0 < position < len(text):
             return True
         verdict = _edge_between(text[position - 1], text[position])
         return self.floor(position) == position if verdict is None else verdict
@@ -43,7 +42,7 @@ class Graphemes:
 
     def _is_plain_edge(self, position: int) -> bool:
         text = self._text
-        if self._plain or not 0 < position < len(text):
+        if not 0 < position < len(text):
             return True
         return _edge_between(text[position - 1], text[position]) is True
 

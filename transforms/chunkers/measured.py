@@ -33,25 +33,31 @@ class Measured:
     """
 
     def __init__(self, document: Document, blocks: Sequence[Block], tokenizer: Tokenizer) -> None:
+        text = document.text
         self.document = document
-        self.text = document.text
+        self.text = text
         self.notes: dict[str, int] = {}
-        self._graphemes = Graphemes(self.text)
-        self._line_marks = "\n\r" if "\r" in self.text else "\n"
+        self._has_returns = "\r" in text
+        # Last position up to another one, and first from it on, that divides no grapheme cluster.
+        self.edge_before: Callable[[int], int] = _same
+        self.edge_after: Callable[[int], int] = _same
+        if self._has_returns or not text.isascii():
+            graphemes = Graphemes(text)
+            self.edge_before, self.edge_after = graphemes.floor, graphemes.ceil
         # The text but for the white space around it, which no chunk holds.
-        self.start, self.end = self.trim(0, len(self.text))
-        self.ruler = ruler(self.text, tokenizer, self.start, self.end)
+        self.start, self.end = self.trim(0, len(text))
+        # The parts of the text between its hard gaps; no chunk reaches across one.
+        self.regions = regions_between_gaps(text, self.start, self.end)
+        self.ruler = ruler(text, tokenizer, self.regions)
+        # Tokens of a slice, from start to end; more than any budget if it spans a hard gap.
+        self.count = self.ruler.count
+        if len(self.regions) > 1:
+            self.regions = [(self.edge_before(start), self.edge_before(end)) for start, end in self.regions]
+            self.count = self._count_in_regions
         self.blocks = [block for raw in blocks if (block := self._usable(raw))]
         self._headings = [block for block in self.blocks if block.kind == "heading"]
         self._heading_starts = [heading.start for heading in self._headings]
         self._prepared: dict[int, Any] = {}
-        # The parts of the text between its hard gaps; no chunk reaches across one.
-        self.regions = [
-            (self.edge_before(start), self.edge_before(end))
-            for start, end in regions_between_gaps(self.text, self.start, self.end)
-        ]
-        # Tokens of a slice, from start to end; more than any budget if it spans a hard gap.
-        self.count = self.ruler.count if len(self.regions) < 2 else self._count_in_regions
 
     def _usable(self, block: Block) -> Block | None:
         """A block whose edges divide no grapheme cluster, a heading with a title; None if nothing is left of it."""
@@ -108,28 +114,28 @@ class Measured:
         black = white_end(text, position, limit)
         if black == limit:
             return limit
-        line = max(text.rfind(mark, position, black) for mark in self._line_marks) + 1
+        line = text.rfind("\n", position, black) + 1
+        if self._has_returns:
+            line = max(line, text.rfind("\r", position, black) + 1)
         if not line:
             line = position if keep_spaces or not position or text[position - 1] in "\n\r" else black
         # White space can be the base of a cluster: a space with a combining mark.
-        return max(position, self._graphemes.floor(line))
+        line = self.edge_before(line)
+        return line if line > position else position
 
     def finish(self, position: int, start: int) -> int:
         """Where a chunk up to `position` ends: without trailing white space; at least at `start`."""
         text = self.text
         if position > start and not text[position - 1].isspace():
             return position
-        return max(start, self._graphemes.ceil(white_start(text, position, start)))
+        end = self.edge_after(white_start(text, position, start))
+        return end if end > start else start
 
     def trim(self, start: int, end: int) -> tuple[int, int]:
         """A slice with clean edges; empty if it is blank."""
         start = self.begin(start, end)
         return start, self.finish(end, start)
 
-    def edge_before(self, position: int) -> int:
-        """Last position up to `position` that divides no grapheme cluster."""
-        return self._graphemes.floor(position)
 
-    def edge_after(self, position: int) -> int:
-        """First position from `position` on that divides no grapheme cluster."""
-        return self._graphemes.ceil(position)
+def _same(position: int) -> int:
+    return position

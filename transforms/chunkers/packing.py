@@ -92,14 +92,15 @@ class Packer:
         self._ladder = ladder
         self._by_kind = {"code": CODE, "table": TABLE} if by_kind is None else by_kind
         self._levels: dict[LevelName, Level] = {}
-        blocks = measured.blocks
-        self._block_starts = [block.start for block in blocks]
-        self._barriers = [block.end for block in blocks if block.kind in _NO_OVERLAP_ACROSS]
-        self._kept_whole: list[Span] = [
-            (block.start, block.end)
-            for block in blocks
-            if block.kind in _KEPT_WHOLE and measured.count(block.start, block.end) <= size
-        ]
+        self._block_starts: list[int] = []
+        self._barriers: list[int] = []
+        self._kept_whole: list[Span] = []
+        for block in measured.blocks:
+            self._block_starts.append(block.start)
+            if block.kind in _NO_OVERLAP_ACROSS:
+                self._barriers.append(block.end)
+            if block.kind in _KEPT_WHOLE and measured.count(block.start, block.end) <= size:
+                self._kept_whole.append((block.start, block.end))
 
     def pack(self, start: int, end: int) -> Iterator[Piece]:
         """Chunks of [start, end), in order.
@@ -127,7 +128,7 @@ class Packer:
             lead = self._lead(previous, new) if previous and self._overlap else new
             black = white_end(text, new, stop) if text[new].isspace() else new
             reach = reach_from(lead, size)
-            piece = self._whole(lead, new, last, reach)
+            piece = self._whole(lead, new, last) if last <= reach else None
             while piece is None:
                 if depth == len(ladder):
                     piece = self._graphemes(lead, new, black, stop)
@@ -144,8 +145,8 @@ class Packer:
                     stack.pop()
                 else:
                     stop, last = boundary, finish(boundary, new)
-                if lead < new:
-                    piece = self._whole(new, new, last, reach_from(new, size))
+                if lead < new and last <= reach_from(new, size):
+                    piece = self._whole(new, new, last)
                     if piece:
                         piece = self._lengthened(piece, lead)
                 ladder, depth = self._finer(ladder, depth, new, last)
@@ -154,16 +155,12 @@ class Packer:
             previous = piece
             new = begin(piece.end, end)
 
-    def _whole(self, start: int, new: int, end: int, reach: int) -> Piece | None:
+    def _whole(self, start: int, new: int, end: int) -> Piece | None:
         """All that is left of the piece at hand, up to its trimmed end, if it fits."""
-        if end > reach:
-            return None
         tokens = self._measured.count(start, end)
         return Piece(start, new, end, tokens) if tokens <= self._size else None
 
-    def _longest(
-        self, level: Level, start: int, new: int, black: int, stop: int, reach: int
-    ) -> Piece | None:
+    def _longest(self, level: Level, start: int, new: int, black: int, stop: int, reach: int) -> Piece | None:
         """The most pieces of a level that fit together, if any does."""
         measured = self._measured
         furthest = min(reach, stop - 1)
@@ -277,6 +274,22 @@ class Packer:
             level = KeepingWhole(level, self._kept_whole)
         self._levels[name] = level
         return level
+
+
+def whole(measured: Measured, start: int, end: int, size: int) -> Piece | None:
+    """All of [start, end) as one chunk, if that fits.
+
+    Args:
+        measured: The document.
+        start: First character, in code points.
+        end: End of the slice.
+        size: Budget, in tokens.
+    """
+    start, end = measured.trim(start, end)
+    if measured.ruler.reach(start, size) < end:
+        return None
+    tokens = measured.count(start, end)
+    return Piece(start, start, end, tokens) if tokens <= size else None
 
 
 def join(measured: Measured, parts: Sequence[Span], size: int) -> Iterator[tuple[Span, Piece | None]]:

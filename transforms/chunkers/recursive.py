@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 
 from transforms.chunkers.base import Chunker
 from transforms.chunkers.measured import Measured
-from transforms.chunkers.packing import PROSE, Packer, Piece
+from transforms.chunkers.packing import PROSE, Packer, Piece, whole
 
 
 class RecursiveChunker(Chunker):
@@ -47,6 +47,9 @@ class RecursiveChunker(Chunker):
 
     def cut(self, measured: Measured, start: int, end: int) -> Iterable[Piece]:
         """The slices of [start, end) that become chunks, in order."""
+        piece = whole(measured, start, end, self.chunk_size)
+        if piece:
+            return [piece]
         pieces = list(measured.prepared(self, lambda: self._packer(measured)).pack(start, end))
         if len(pieces) > 1 and pieces[-1].tokens < self.min_chunk_size:
             before, last = pieces[-2:]

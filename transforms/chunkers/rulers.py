@@ -5,11 +5,12 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from transforms.records import Span
 from transforms.tokenizers.base import Tokenizer
 from transforms.tokenizers.characters import CharacterTokenizer
 from transforms.tokenizers.encodings import EncodingTokenizer
@@ -25,7 +26,7 @@ class Ruler(Protocol):
     """Token counts of slices of one text."""
 
     @property
-    def ends(self) -> NDArray[np.int64]:
+    def ends(self) -> NDArray[np.int32]:
         """End of each token of the whole text, in code points, as in `Tokenizer.boundaries`."""
 
     def count(self, start: int, end: int) -> int:
@@ -38,20 +39,19 @@ class Ruler(Protocol):
         """About the earliest start of a slice up to `end` within `budget` tokens."""
 
 
-def ruler(text: str, tokenizer: Tokenizer, start: int, end: int) -> Ruler:
+def ruler(text: str, tokenizer: Tokenizer, regions: Sequence[Span]) -> Ruler:
     """The cheapest exact ruler for a text.
 
     Args:
         text: The text.
         tokenizer: What counts.
-        start: Where the text begins but for white space; no slice that is measured often begins before it.
-        end: Where it ends but for white space.
+        regions: The parts of the text that are measured, without the white space around and between them.
     """
+    if isinstance(tokenizer, EncodingTokenizer) and (cuts := strong_cuts(tokenizer.name)) is not None:
+        return _PrefixRuler(text, tokenizer, cuts, regions)
     if isinstance(tokenizer, CharacterTokenizer):
         return _CharacterRuler(text)
-    if isinstance(tokenizer, EncodingTokenizer) and (cuts := strong_cuts(tokenizer.name)) is not None:
-        return _PrefixRuler(text, tokenizer, cuts, start, end)
-    return _CountingRuler(text, tokenizer, start, end)
+    return _CountingRuler(text, tokenizer, regions)
 
 
 class _CharacterRuler:
@@ -59,8 +59,8 @@ class _CharacterRuler:
         self._length = len(text)
 
     @cached_property
-    def ends(self) -> NDArray[np.int64]:
-        return np.arange(1, self._length + 1)
+    def ends(self) -> NDArray[np.int32]:
+        return np.arange(1, self._length + 1, dtype=np.int32)
 
     def count(self, start: int, end: int) -> int:
         return end - start
@@ -75,13 +75,12 @@ class _CharacterRuler:
 class _CountingRuler:
     """Counts each slice anew; the token boundaries of the whole text are a hint where to look."""
 
-    def __init__(self, text: str, tokenizer: Tokenizer, start: int, end: int) -> None:
+    def __init__(self, text: str, tokenizer: Tokenizer, regions: Sequence[Span]) -> None:
         self._text = text
         self._count = tokenizer.count
-        parts = [
-            _shifted(tokenizer.boundaries(text[s:e]), s) for s, e in regions_between_gaps(text, start, end)
-        ]
-        self.ends = _joined(parts)
+        self.ends = _joined(
+            [_shifted(tokenizer.boundaries(text[start:end]), start) for start, end in regions]
+        )
         # Single elements of a memoryview cost a fraction of those of an array.
         self._ends: memoryview[int] = memoryview(self.ends)  # type: ignore[arg-type]
 
@@ -97,7 +96,7 @@ class _CountingRuler:
         return self._ends[first] if first >= 0 else 0
 
 
-class _PrefixRuler(_CountingRuler):
+class _PrefixRuler:
     """Counts by subtraction between strong cuts, and anew only the word or the punctuation at either end.
 
     A strong cut is always the end of a token, so only those are looked at. Where tokens end is not asked of a text
@@ -105,91 +104,106 @@ class _PrefixRuler(_CountingRuler):
     """
 
     def __init__(
-        self, text: str, tokenizer: EncodingTokenizer, cuts: StrongCuts, start: int, end: int
+        self, text: str, tokenizer: EncodingTokenizer, cuts: StrongCuts, regions: Sequence[Span]
     ) -> None:
         self._text = text
-        self._start, self._end = start, end
+        self._regions = regions
+        self._start, self._end = (regions[0][0], regions[-1][1]) if regions else (0, 0)
         self._tokenizer = tokenizer
         self._count = tokenizer.count
         self._cuts = cuts
-        self._parts = [(s, tokenizer.encode(text[s:e])) for s, e in regions_between_gaps(text, start, end)]
-        self._total = sum(len(ids) for _, ids in self._parts)
-        self._head = (start, start, 0, 0)
+        self._ids = [tokenizer.encode(text[start:end]) for start, end in regions]
+        self._total = sum(map(len, self._ids))
+        # Where tokens end, once that is asked.
+        self._array: NDArray[np.int32] | None = None
+        self._ends: memoryview[int] | tuple[()] = ()
+        # The slice start looked at last: it, the first strong cut from there on, the tokens before that cut, and
+        # those from the start to it. What lies before the first cut is measured from the start.
+        self._head = (self._start, self._start, 0, 0)
 
-    @cached_property
-    def ends(self) -> NDArray[np.int64]:  # type: ignore[override]
-        return _joined([_shifted(self._tokenizer.ends(ids), start) for start, ids in self._parts])
-
-    @cached_property
-    def _ends(self) -> memoryview[int]:  # type: ignore[override]
-        return memoryview(self.ends)  # type: ignore[arg-type]
+    @property
+    def ends(self) -> NDArray[np.int32]:
+        if self._array is None:
+            tokens = self._tokenizer.ends
+            parts = [_shifted(tokens(ids), start) for ids, (start, _) in zip(self._ids, self._regions, strict=True)]
+            self._array = _joined(parts)
+            self._ends = memoryview(self._array)  # type: ignore[arg-type]
+        return self._array
 
     def count(self, start: int, end: int) -> int:
-        if start == self._start and end == self._end:
+        if end == self._end and start == self._start:
             return self._total
-        first, tokens_before, head = self._head[1:] if self._head[0] == start else self._find_head(start)
-        text, ends, cuts = self._text, self._ends, self._cuts
+        head = self._head if self._head[0] == start else self._find_head(start)
+        _, first, before, tokens = head
+        text, cuts = self._text, self._cuts
+        ends = self._ends or memoryview(self.ends)  # type: ignore[arg-type]
         if first > end or end > self._end:
             return self._count(text[start:end])
-        last, after = first, bisect_right(ends, end, tokens_before)
-        while after > tokens_before:
+        after = bisect_right(ends, end, before)
+        while after > before:
             place = ends[after - 1]
             verdict = ALWAYS if place == self._end else cuts[text[place - 1 : place + 1]]
             if verdict == ALWAYS or (verdict and after_black(text, place)):
-                last = place
-                break
+                tokens += after - before
+                return tokens + self._count(text[place:end]) if place < end else tokens
             after -= 1
-        tokens = head + after - tokens_before
-        return tokens + self._count(text[last:end]) if last < end else tokens
+        return tokens + self._count(text[first:end]) if first < end else tokens
 
     def reach(self, start: int, budget: int) -> int:
         if start == self._start and budget >= self._total:
             return self._end
-        first, tokens_before, head = self._head[1:] if self._head[0] == start else self._find_head(start)
+        head = self._head if self._head[0] == start else self._find_head(start)
+        _, first, before, tokens = head
+        text, cuts = self._text, self._cuts
+        ends = self._ends or memoryview(self.ends)  # type: ignore[arg-type]
         if first > self._end:
-            return super().reach(start, budget)
-        text, ends, cuts = self._text, self._ends, self._cuts
-        last = tokens_before + max(budget - head, 1) - 1
+            last = bisect_right(ends, start) + budget - 1
+            return ends[last] if last < len(ends) else len(text)
+        last = before + max(budget - tokens, 1) - 1
         # A piece that does not fit whole may still fit without its last characters.
-        for place in ends[last : last + _PIECE_TOKENS]:
+        for index in range(last, min(last + _PIECE_TOKENS, len(ends))):
+            place = ends[index]
             verdict = ALWAYS if place == self._end else cuts[text[place - 1 : place + 1]]
             if verdict == ALWAYS or (verdict and after_black(text, place)):
                 return place
         return ends[last] if last < len(ends) else len(text)
 
-    def _find_head(self, start: int) -> tuple[int, int, int]:
-        """The first strong cut from `start` on, the tokens before it, and those of the slice up to it.
+    def back(self, end: int, budget: int) -> int:
+        ends = self._ends or memoryview(self.ends)  # type: ignore[arg-type]
+        first = bisect_right(ends, end) - budget - 1
+        return ends[first] if first >= 0 else 0
 
-        A cut beyond the text stands for one that is too far away to be looked for.
-        """
-        text, ends, cuts = self._text, self._ends, self._cuts
-        found = (len(text) + 1, 0, 0)
+    def _find_head(self, start: int) -> tuple[int, int, int, int]:
+        """The head of slices from `start` on; a cut beyond the text stands for one too far away to be looked for."""
+        text, cuts = self._text, self._cuts
+        ends = self._ends or memoryview(self.ends)  # type: ignore[arg-type]
+        head = (start, len(text) + 1, 0, 0)
         if start == self._start:
-            found = (start, 0, 0)
+            head = (start, start, 0, 0)
         else:
             at = bisect_left(ends, start)
-            for place in ends[at : at + _PIECE_TOKENS]:
-                at += 1
+            for index in range(at, min(at + _PIECE_TOKENS, len(ends))):
+                place = ends[index]
                 verdict = ALWAYS if place == self._end else cuts[text[place - 1 : place + 1]]
                 if verdict == ALWAYS or (verdict and after_black(text, place)):
                     # A character can end several tokens.
-                    at = bisect_right(ends, place, at)
-                    found = (place, at, self._count(text[start:place]) if start < place else 0)
+                    before = bisect_right(ends, place, index + 1)
+                    head = (start, place, before, self._count(text[start:place]) if start < place else 0)
                     break
-        self._head = (start, *found)
-        return found
+        self._head = head
+        return head
 
 
-def _shifted(ends: Sequence[int] | NDArray[np.int64], start: int) -> NDArray[np.int64]:
-    array = np.asarray(ends, np.int64)
+def _shifted(ends: Sequence[int] | NDArray[np.integer[Any]], start: int) -> NDArray[np.int32]:
+    array = np.asarray(ends, np.int32)
     return array + start if start else array
 
 
-def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.empty(0, np.int64)
+def _joined(parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.empty(0, np.int32)
 
 
-def regions_between_gaps(text: str, start: int, end: int) -> list[tuple[int, int]]:
+def regions_between_gaps(text: str, start: int, end: int) -> list[Span]:
     """The parts of a slice between its hard gaps: runs of `HARD_GAP` and more white-space characters."""
     regions = []
     probe = start + HARD_GAP // 2
@@ -210,25 +224,25 @@ def regions_between_gaps(text: str, start: int, end: int) -> list[tuple[int, int
 
 def white_end(text: str, start: int, end: int) -> int:
     """First position from `start` on, up to `end`, that is not white space."""
-    step = 32
+    step = 16
     while start < end:
-        block = text[start : min(start + step, end)]
+        after = start + step
+        block = text[start:after] if after < end else text[start:end]
         rest = len(block.lstrip())
-        start += len(block) - rest
         if rest:
-            return start
-        step *= 4
+            return start + len(block) - rest
+        start, step = after, step * 4
     return end
 
 
 def white_start(text: str, end: int, start: int) -> int:
     """Last position from `end` back, down to `start`, that no white space precedes."""
-    step = 32
+    step = 16
     while end > start:
-        block = text[max(end - step, start) : end]
+        before = end - step
+        block = text[before:end] if before > start else text[start:end]
         rest = len(block.rstrip())
-        end -= len(block) - rest
         if rest:
-            return end
-        step *= 4
+            return end - len(block) + rest
+        end, step = before, step * 4
     return start

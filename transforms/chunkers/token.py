@@ -31,14 +31,17 @@ class TokenChunker(Chunker):
         """The slices of [start, end) that become chunks, in order."""
         covered = begun = start - 1
         for low, high in measured.regions:
-            for window_start, window_end in self.windows(measured, max(low, start), min(high, end)):
-                piece_start = measured.begin(window_start, window_end, keep_spaces=True)
-                piece_end = measured.finish(window_end, piece_start)
+            for window in self.windows(measured, max(low, start), min(high, end)):
+                piece_start, piece_end = _trimmed(measured, *window)
                 if piece_start == piece_end or piece_end <= covered:
                     continue  # trimmed, a window can be blank or lie inside the one before
                 if piece_start <= begun:
                     piece_start = measured.edge_after(begun + 1)
                 tokens = measured.count(piece_start, piece_end)
+                while tokens > self.chunk_size and piece_start < covered:
+                    # Fewer characters can be more tokens; what the chunk before holds can be left out.
+                    piece_start = measured.edge_after(piece_start + 1)
+                    tokens = measured.count(piece_start, piece_end)
                 new = max(piece_start, covered)
                 yield Piece(piece_start, new, piece_end, tokens, tokens > self.chunk_size)
                 begun, covered = piece_start, piece_end
@@ -61,11 +64,16 @@ class TokenChunker(Chunker):
             first = int(ends.searchsorted(start, "right"))
 
     def _inward(self, measured: Measured, start: int, stop: int) -> int:
-        """End of a window that is within the budget when it is tokenised by itself, or of its first cluster."""
+        """End of a window that is within the budget by itself, trimmed or not, or of its first cluster."""
         smallest = measured.edge_after(start + 1)
         while stop > smallest:
-            tokens = measured.count(start, stop)
+            tokens = max(measured.count(start, stop), measured.count(*_trimmed(measured, start, stop)))
             if tokens <= self.chunk_size:
                 return stop
             stop = measured.edge_before(stop - max(1, (stop - start) * (tokens - self.chunk_size) // tokens))
         return max(stop, smallest)
+
+
+def _trimmed(measured: Measured, start: int, end: int) -> Span:
+    start = measured.begin(start, end, keep_spaces=True)
+    return start, measured.finish(end, start)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +31,7 @@ class Tokenizer(Protocol):
     def count_many(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text."""
 
-    def boundaries(self, text: str) -> Sequence[int] | NDArray[np.int64]:
+    def boundaries(self, text: str) -> Sequence[int] | NDArray[np.integer[Any]]:
         """End of each token of `text`, in code points, ascending.
 
         A token that ends inside a character counts to the end of that character.

