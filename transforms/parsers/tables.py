@@ -24,7 +24,7 @@ _LONGEST_CELL = 2**31 - 1
 _PIPE = re.compile(r"(?<!\\)\|")
 _DASHES = re.compile(r":?-+:?")
 
-_TAG = re.compile(r"<(?:!--|[!?]|(/?)([a-z][^\s/>]*))", re.IGNORECASE)
+_TAG = re.compile(r"<(?:!--|[!?]|(/?)([a-zA-Z][^\s/>]*)(>?))")
 _TAG_STOP = re.compile(r"""=\s*(["'])|>""")
 _UNSEEN = {
     name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in ("script", "style", "template")
@@ -211,12 +211,14 @@ def _tags(text: str, start: int, end: int) -> Iterator[_Tag]:
     at = start
     while found := _TAG.search(text, at, end):
         name = (found[2] or "").lower()
-        if found[0] == "<!--":
-            at = text.find("-->", found.start() + 2, end) + 3
-        elif not name:
-            at = text.find(">", found.end(), end) + 1
-        else:
+        if found[3]:
+            at = found.end()
+        elif name:
             at = _tag_end(text, found.end(), end)
+        elif found[0] == "<!--":
+            at = text.find("-->", found.start() + 2, end) + 3
+        else:
+            at = text.find(">", found.end(), end) + 1
         if at < found.end():
             at = end
         if name in _UNSEEN and not found[1]:
@@ -321,7 +323,8 @@ class _HtmlReader:
     def _open_cell(self, tag: _Tag) -> _HtmlCell:
         self._row = self._row or self._open_row()
         cell = _HtmlCell(tag.name == "th")
-        for found in _SPAN.finditer(self._text, tag.start, tag.end):
+        has_attributes = tag.end - tag.start > len("<td>")
+        for found in _SPAN.finditer(self._text, tag.start, tag.end) if has_attributes else ():
             if found[1].lower() == "col":
                 cell.columns = min(max(1, int(found[2])), _WIDEST)
             else:
