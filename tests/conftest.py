@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 from hypothesis import HealthCheck, Phase, settings
 
@@ -14,3 +15,7 @@ COMMON = {"deadline": None, "phases": PHASES, "suppress_health_check": [HealthCh
 settings.register_profile("ci", max_examples=2000, derandomize=True, **COMMON)
 settings.register_profile("quick", max_examples=200, **COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+# A shell starts background jobs with the interrupt ignored; so would be all that tests start, and then interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

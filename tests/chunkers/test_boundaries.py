@@ -7,6 +7,7 @@ from bisect import bisect_right
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from soups import soup
 
 from transforms.chunkers import boundaries
 
@@ -158,7 +159,7 @@ PIECES = (
     *(". ", "! ", '."', ".) ", ", ", "; ", ";;", ": ", "，", "、", " ", "  ", "\u3000"),
     *("\n", "\n\n", "\r\n", "\r", "\n \n", "|", "\\|", "| ", "!", ".", "..."),
 )
-TEXTS = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
+TEXTS = soup(PIECES)
 # A mark with the stops, closers and white space after it.
 LONGEST_MARK = 40
 

@@ -15,6 +15,7 @@ import pytest
 import tiktoken
 from hypothesis import given
 from hypothesis import strategies as st
+from soups import soup
 from tiktoken_ext import openai_public
 
 from transforms.chunkers import get_chunker
@@ -62,9 +63,7 @@ HOSTILE = (
     "\n\n".join(SCRIPTS) + "\r\n",
 )
 TEXTS = st.one_of(
-    st.lists(st.sampled_from([*" ".join((*SCRIPTS, *LOOK_ALIKES)).split(" "), "\n", " ", "\r\n"])).map(
-        " ".join
-    ),
+    soup([*" ".join((*SCRIPTS, *LOOK_ALIKES)).split(" "), "\n", " ", "\r\n"], between=" "),
     st.text(max_size=100),
 )
 
