@@ -218,3 +218,13 @@ def test_a_window_that_has_more_tokens_without_the_white_space_around_it_is_made
     chunks = get_chunker("token", chunk_size=2, chunk_overlap=1).chunk(Document("d", text))
     assert not any(chunk.over_budget for chunk in chunks)
     assert max(chunk.token_count for chunk in chunks) == 2
+
+
+def test_a_window_begins_after_the_one_before_and_still_without_a_blank_line_and_within_its_budget():
+    for text, settings in (
+        ("a\n---\nword", {"chunk_size": 6, "chunk_overlap": 5, "tokenizer": "character"}),
+        ("# Head\ndon'ta", {"chunk_size": 2, "chunk_overlap": 1, "tokenizer": "o200k_base"}),
+    ):
+        chunks = get_chunker("token", **settings).chunk(Document("d", text))
+        assert all(before.start < after.start for before, after in pairwise(chunks))
+        assert not any(chunk.text[0] == "\n" or chunk.over_budget for chunk in chunks)

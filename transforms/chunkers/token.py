@@ -29,22 +29,16 @@ class TokenChunker(Chunker):
 
     def cut(self, measured: Measured, start: int, end: int) -> Iterator[Piece]:
         """The slices of [start, end) that become chunks, in order."""
-        covered = begun = start - 1
+        covered = start - 1
         for low, high in measured.regions:
             for window in self.windows(measured, max(low, start), min(high, end)):
                 piece_start, piece_end = _trimmed(measured, *window)
                 if piece_start == piece_end or piece_end <= covered:
                     continue  # trimmed, a window can be blank or lie inside the one before
-                if piece_start <= begun:
-                    piece_start = measured.edge_after(begun + 1)
                 tokens = measured.count(piece_start, piece_end)
-                while tokens > self.chunk_size and piece_start < covered:
-                    # Fewer characters can be more tokens; what the chunk before holds can be left out.
-                    piece_start = measured.edge_after(piece_start + 1)
-                    tokens = measured.count(piece_start, piece_end)
                 new = max(piece_start, covered)
                 yield Piece(piece_start, new, piece_end, tokens, tokens > self.chunk_size)
-                begun, covered = piece_start, piece_end
+                covered = piece_end
 
     def windows(self, measured: Measured, start: int, end: int) -> Iterator[Span]:
         """The windows as the budget cuts them, white space included, up to the first that reaches `end`."""
@@ -60,7 +54,10 @@ class TokenChunker(Chunker):
             # The step is counted from where the window really ended, so that nothing between two is left out.
             first = int(ends.searchsorted(stop, "left")) + 1 - self.chunk_overlap
             step = measured.edge_after(int(ends[first - 1])) if first > 0 else 0
-            start = max(step, measured.edge_after(start + 1)) if step < stop else stop
+            # Where the white space before it is left out a window begins later, and the next one after that.
+            begun = measured.begin(start, stop, keep_spaces=True)
+            progress = measured.edge_after((begun if begun < stop else start) + 1)
+            start = max(step, progress) if step < stop else stop
             first = int(ends.searchsorted(start, "right"))
 
     def _inward(self, measured: Measured, start: int, stop: int) -> int:
