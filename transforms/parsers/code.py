@@ -50,7 +50,7 @@ def outline(text: str, language: str) -> tuple[Node, ...]:
     grammar = grammar_of(language)
     # To most grammars a carriage return alone is no newline; at a NUL some scanners read all that follows.
     source = _LONE_RETURN.sub(b"\n", text.encode("utf-8", "surrogatepass").replace(b"\0", b" "))
-    # A parser serves one thread at a time, and costs next to nothing.
+    # A new parser each time: it serves one thread, and its scanner has no state of another text.
     tree = Parser(grammar.language).parse(source)
     whole = (0, len(source))
     return _Outline(text, source, grammar).nodes([tree.root_node], whole, level=0, at_top=True)

@@ -57,9 +57,9 @@ class Language:
             each is a chunk by itself, its parts are not.
         namespaces: The same, but what is inside is at the top where the namespace is.
         statements: Parts that may share a chunk with others.
-        imports: Statements that make one part where they follow each other.
-        bodies: What only holds others: they stand in its place. In a statement it makes them parts of that one:
-            `{ render() {} }`.
+        imports: Statements that are one part where they follow each other.
+        bodies: What only holds others: they stand in its place. Inside of a statement, as `{ draw() {} }` is, it
+            makes them parts of that statement.
         wrappers: What belongs to the definition inside it, such as `export` and `const f =`.
         sign: A pattern that every definition in a wrapper has a match of, which spares a look into the others.
         calls: Expressions around a function that is called or handed on where it is written. The function is
@@ -101,6 +101,7 @@ _JAVASCRIPT = Language(
     bodies="class_body statement_block object",
     wrappers="export_statement expression_statement lexical_declaration variable_declaration "
     "variable_declarator assignment_expression pair field_definition",
+    # An arrow, a class, or the brace of a body behind its parameters: calls and data mostly have none.
     sign=r"=>|\bclass\b|\)[^(){}]*\{",
     calls="call_expression parenthesized_expression arguments member_expression unary_expression new_expression "
     "await_expression",
@@ -127,8 +128,12 @@ _TYPESCRIPT = replace(
     + " ambient_declaration",
     sign=_JAVASCRIPT.sign + r"|\b(?:interface|type|enum|namespace|module|global)\b",
     calls=_JAVASCRIPT.calls + " as_expression satisfies_expression",
-    names={"variable_declarator": "name", "assignment_expression": "left", "pair": "key"}
-    | {"public_field_definition": "name"},
+    names={
+        "variable_declarator": "name",
+        "assignment_expression": "left",
+        "pair": "key",
+        "public_field_definition": "name",
+    },
 )
 _C = Language(
     extensions="c",
