@@ -223,6 +223,11 @@ class Chunk:
     tenant_id: str | None = None
 
     @property
+    def contextual_text(self) -> str:
+        """What to embed: the context, a blank line and the text; the text alone where there is no context."""
+        return self.text if self.context is None else f"{self.context}\n\n{self.text}"
+
+    @property
     def start(self) -> int:
         """First character of the hull, in code points."""
         return self.spans[0][0]

@@ -613,7 +613,9 @@ def _id_faults(chunks: Sequence[_Chunk], record: ChunkerRecord | None) -> Iterat
     ordinals: Counter[str] = Counter()
     for chunk in chunks:
         chunker_hash = record.hash if record else chunk.chunker_hash
-        due = chunk_id(chunk.document_id, chunker_hash, text_digest(chunk.text.encode()), ordinals[chunk.text])
+        due = chunk_id(
+            chunk.document_id, chunker_hash, text_digest(chunk.text.encode()), ordinals[chunk.text]
+        )
         ordinals[chunk.text] += 1
         if chunk.chunk_id in seen:
             yield _fault(chunk, "unique", f"an earlier chunk has the id {chunk.chunk_id}")

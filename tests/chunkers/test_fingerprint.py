@@ -90,6 +90,9 @@ OTHERS = {
     "min_chunk_size": 5,
     "split_level": 4,
     "fallback": "token",
+    "language": "go",
+    "context": "full",
+    "context_in_budget": True,
 }
 
 
@@ -150,7 +153,7 @@ def test_an_unknown_setting_is_refused_with_those_that_are_known(name, setting):
 
 
 def test_an_unknown_strategy_is_refused_with_those_that_are_known():
-    with pytest.raises(ConfigError, match=r"^chunker='words': unknown strategy; known are heading"):
+    with pytest.raises(ConfigError, match=r"^chunker='words': unknown strategy; known are code, heading,"):
         get_chunker("words")
 
 
@@ -275,7 +278,10 @@ SETTINGS = [
     ("heading", {"chunk_size": 12, "chunk_overlap": 4, "split_level": 1, "fallback": "token"}),
     ("heading_aware", {"chunk_size": 64}),
     ("heading_aware", {"chunk_size": 20, "chunk_overlap": 8, "tokenizer": "o200k_base"}),
+    ("code", {"chunk_size": 24, "chunk_overlap": 4, "language": "python"}),
+    ("code", {"chunk_size": 60, "tokenizer": "character", "language": "javascript"}),
     ("heading_aware", {"chunk_size": 60, "chunk_overlap": 0, "tokenizer": "character"}),
+    *((name, {"chunk_size": 32, "context": "full", "context_in_budget": True}) for name in CHUNKERS),
 ]
 ADD = "add it by running CHUNKMILL_UPDATE_GOLDEN=1 python -m pytest tests/chunkers/test_fingerprint.py"
 

@@ -136,6 +136,7 @@ SIZES = st.integers(1, 12) | st.integers(1, 80)
 OVERLAPS = st.just(0) | st.integers(0, 79)
 TOKENIZERS = st.sampled_from(["character", "cl100k_base", "o200k_base"])
 OWN_SETTINGS = {
+    "code": st.fixed_dictionaries({}, optional={"language": st.sampled_from(["python", "tsx", "sql"])}),
     "recursive": st.fixed_dictionaries(
         {},
         optional={

@@ -119,7 +119,7 @@ TEXTS = {
     "commas of numbers before far clauses": lambda size: ("1,000 " * 10 + "word; ") * (size // 66),
     "decimals before far stops": lambda size: ("3.14 " * 10 + "end! ") * (size // 55),
     "abbreviations": lambda size: "Dr. " * (size // 4),
-    "dots": lambda size: "." * 8 * size + "a",
+    "dots": lambda size: "." * 16 * size + "a",
     "mixed stops": lambda size: "?!" * (size // 2) + "a",
     "a stop with closers": lambda size: "a." + ")" * 6 * size + "a",
     "spaces": lambda size: ("a" + " " * 80) * (size // 10),

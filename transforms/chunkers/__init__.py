@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from transforms.chunkers.base import Chunker
+from transforms.chunkers.code import CodeChunker
 from transforms.chunkers.heading import HeadingChunker
 from transforms.chunkers.heading_aware import HeadingAwareChunker
 from transforms.chunkers.recursive import RecursiveChunker
@@ -14,7 +15,8 @@ from transforms.errors import ConfigError
 __all__ = ["CHUNKERS", "Chunker", "get_chunker"]
 
 CHUNKERS: dict[str, type[Chunker]] = {
-    kind.name: kind for kind in (HeadingAwareChunker, HeadingChunker, RecursiveChunker, TokenChunker)
+    kind.name: kind
+    for kind in (CodeChunker, HeadingAwareChunker, HeadingChunker, RecursiveChunker, TokenChunker)
 }
 
 

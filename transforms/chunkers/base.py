@@ -21,6 +21,7 @@ from pydantic import (
 )
 from typing_extensions import Self
 
+from transforms.chunkers.context import Context, ContextKind
 from transforms.chunkers.finishing import finish
 from transforms.chunkers.measured import Measured
 from transforms.chunkers.packing import Piece
@@ -43,6 +44,10 @@ class Chunker(BaseModel, ABC):
         chunk_overlap: Most tokens that neighbours share: tokens (int), or a share of `chunk_size` (float in [0, 1)).
         tokenizer: What counts tokens: `cl100k_base`, `o200k_base`, another encoding of tiktoken, `character`, or
             the path or URI of a `tokenizer.json`. From Python, any object that is a `Tokenizer` too.
+        context: What to tell before a chunk of where it stands: `none`; `headings`, its path (headings, scopes of a
+            program, the path in a JSON text) and the header of the table it goes on with; or `full`, the title
+            of the document before those.
+        context_in_budget: Whether context, a blank line and text together stay within `chunk_size`.
         engine: What encodes for tiktoken's encodings. The ids are the same, so it is not in the fingerprint.
 
     Raises:
@@ -59,6 +64,8 @@ class Chunker(BaseModel, ABC):
     chunk_size: int = Field(default=512, ge=1)
     chunk_overlap: int = 0
     tokenizer: str | Tokenizer = "cl100k_base"
+    context: ContextKind = "headings"
+    context_in_budget: bool = False
     engine: Engine = "auto"
 
     def __init__(self, **settings: Any) -> None:
@@ -93,6 +100,12 @@ class Chunker(BaseModel, ABC):
     def _known_tokenizer(cls, value: str | Tokenizer) -> str | Tokenizer:
         identity_of(value)
         return value
+
+    @field_validator("context_in_budget", mode="after")
+    @classmethod
+    def _no_context_takes_nothing(cls, value: bool, info: ValidationInfo) -> bool:
+        # So that settings that cannot differ in what they give have one fingerprint.
+        return value and info.data.get("context") != "none"
 
     @model_validator(mode="after")
     def _makes_progress(self) -> Self:
@@ -139,8 +152,10 @@ class Chunker(BaseModel, ABC):
         if not document.text.isascii():
             self._refuse_surrogates(document)
         measured = Measured(document, blocks_of(document), self.counter)
+        context = Context(measured, self.context, self.chunk_size, self.context_in_budget, self.counter)
+        measured.room = context.room
         pieces = list(self.cut(measured, measured.start, measured.end))
-        chunks, lost = finish(measured, pieces, self.name, self.record.hash)
+        chunks, lost = finish(measured, pieces, self.name, self.record.hash, context)
         return DocumentChunks(document, chunks, "ok", self.record, lost, notes=measured.notes)
 
     def _refuse_surrogates(self, document: Document) -> None:

@@ -2,63 +2,64 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
+from transforms.chunkers.context import Context
 from transforms.chunkers.measured import Measured
 from transforms.chunkers.packing import Piece
 from transforms.fingerprint import chunk_id, text_digest
-from transforms.records import Block, Chunk, Location
+from transforms.records import Block, Chunk, Location, Span
 
 # Kinds of blocks that make a chunk special if it holds nothing else.
 _SPECIAL = frozenset({"heading", "table", "code", "caption", "title", "abstract", "figure"})
-_Facts = tuple[str, "int | None", tuple[str, ...], tuple[Location, ...], tuple[str, ...]]
-_PLAIN: _Facts = ("body", None, (), (), ())
+_FactsOfSlice = tuple[str, "int | None", tuple[Location, ...], tuple[str, ...]]
+_PLAIN: _FactsOfSlice = ("body", None, (), ())
 
 
 def finish(
-    measured: Measured, pieces: Sequence[Piece], strategy: str, chunker_hash: str
+    measured: Measured, pieces: Sequence[Piece], strategy: str, chunker_hash: str, context: Context
 ) -> tuple[list[Chunk], int]:
     """The chunks of a document from the slices that its strategy cut, and how many characters no slice holds.
 
     Args:
         measured: The document.
-        pieces: The slices, starts and ends strictly ascending.
+        pieces: The slices, starts and ends strictly ascending but for those inside the one they stand under.
         strategy: Name of the strategy.
         chunker_hash: Fingerprint of the chunker.
+        context: What tells the context of each chunk.
 
     Returns:
-        The chunks, and the number of non-whitespace characters outside all of them.
+        The chunks, and the number of non-whitespace characters outside all of them that no setting removed.
     """
     document, text = measured.document, measured.text
     document_id, acl_labels, tenant_id = document.document_id, document.acl_labels, document.tenant_id
     one_byte = text.isascii()
     line_breaks = _line_breaks if "\r" in text else str.count
-    facts_of = _Structure(measured.blocks).of if measured.blocks else _plain
+    facts_of = _Facts(measured.blocks) if measured.blocks else _no_facts
     chunks: list[Chunk] = []
     seen: dict[str, int] = {}
-    # How far the text is told: characters, the bytes and the line there, and what is lost.
-    at, byte, line, lost = 0, 0, 1, 0
+    # How far the text is told: the characters, the bytes and the line there; and what chunks hold of it.
+    at, byte, line, held, lost = 0, 0, 1, 0, 0
     for index, piece in enumerate(pieces):
         start, end = piece.start, piece.end
         if start > at:
-            between = text[at:start]
-            if not between.isspace():
-                lost += _black(between)
-            byte += start - at if one_byte else len(between.encode())
+            byte += start - at if one_byte else len(text[at:start].encode())
             line += line_breaks(text, "\n", at, start)
-            overlap = 0
         elif start < at:
             byte -= at - start if one_byte else len(text[start:at].encode())
             line -= line_breaks(text, "\n", start, at)
-            overlap = at - start
-        else:
-            overlap = 0
-        content = text[start:end]
-        data = content.encode()
+        if start > held:
+            lost += _black(text, held, start, measured.removed)
+        content = slice_ = text[start:end]
+        data = slice_.encode()
+        last_byte, last_line = byte + len(data), line + line_breaks(text, "\n", start, end)
+        if piece.derived is not None or piece.spans:
+            content = piece.derived or "".join(text[low:high] for low, high in piece.spans or ())
+            data = content.encode()
         digest = text_digest(data)
         ordinal = seen[digest] = seen.get(digest, -1) + 1
-        last_byte, last_line = byte + len(data), line + line_breaks(text, "\n", start, end)
-        kind, heading_level, heading_path, locations, images = facts_of(start, end)
+        kind, heading_level, locations, images = facts_of(start, end)
         chunks.append(
             Chunk(
                 chunk_id(document_id, chunker_hash, digest, ordinal),
@@ -66,33 +67,36 @@ def finish(
                 index,
                 content,
                 piece.tokens,
-                ((start, end),),
+                piece.spans or ((start, end),),
                 (byte, last_byte),
-                overlap,
+                min(held, end) - start if start < held else 0,
                 (line, last_line),
                 piece.kind or kind,
                 f"{strategy}:{piece.fallback}" if piece.fallback else strategy,
                 piece.heading_level or heading_level,
-                heading_path,
+                measured.path_at(start),
                 None if piece.parent is None else chunks[piece.parent].chunk_id,
-                locations=locations,
-                images=images,
-                over_budget=piece.over_budget,
-                acl_labels=acl_labels,
-                tenant_id=tenant_id,
+                context.of(start, content, piece.tokens),
+                locations,
+                images,
+                piece.derived is not None,
+                piece.over_budget,
+                acl_labels,
+                tenant_id,
             )
         )
         at, byte, line = end, last_byte, last_line
-    return chunks, lost + _black(text[at:])
+        held = max(held, end)
+    return chunks, lost + _black(text, held, len(text), measured.removed)
 
 
-def _plain(start: int, end: int) -> _Facts:
+def _no_facts(start: int, end: int) -> _FactsOfSlice:
     """What is known of a slice of a text without blocks."""
     return _PLAIN
 
 
-class _Structure:
-    """What the blocks of a document say of slices with ascending starts.
+class _Facts:
+    """What the blocks of a document say of its slices: kind, heading level, locations and images.
 
     Args:
         blocks: The blocks, in order.
@@ -100,41 +104,29 @@ class _Structure:
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self._blocks = blocks
-        self._first = 0
-        self._coming = (block for block in blocks if block.kind == "heading")
-        self._next = next(self._coming, None)
-        self._open: list[tuple[int, str]] = []
-        self._path: tuple[str, ...] = ()
+        self._starts = [block.start for block in blocks]
+        self._ends = [block.end for block in blocks]
 
-    def of(self, start: int, end: int) -> _Facts:
-        """Kind, heading level, heading path, locations and images of a slice."""
-        blocks, first = self._blocks, self._first
-        while first < len(blocks) and blocks[first].end <= start:
-            first += 1
-        last = self._first = first
-        while last < len(blocks) and blocks[last].start < end:
-            last += 1
-        touched = blocks[first:last]
-        kinds = {"table" if block.kind == "table_row" else block.kind for block in touched}
-        kind = next(iter(kinds)) if len(kinds) == 1 and kinds <= _SPECIAL else "body"
+    def __call__(self, start: int, end: int) -> _FactsOfSlice:
+        first, last = bisect_right(self._ends, start), bisect_left(self._starts, end)
+        if first >= last:
+            return _PLAIN
+        touched = self._blocks[first:last]
+        kind = _kind(touched[0])
+        if kind not in _SPECIAL or any(_kind(block) != kind for block in touched):
+            kind = "body"
+        locations = [location for block in touched for location in block.locations]
+        images = [image for block in touched for image in block.images]
         return (
             kind,
             touched[0].level if kind == "heading" and len(touched) == 1 else None,
-            self._path_at(start),
-            tuple(dict.fromkeys(location for block in touched for location in block.locations)),
-            tuple(image for block in touched for image in block.images),
+            tuple(dict.fromkeys(locations)) if locations else (),
+            tuple(dict.fromkeys(images)) if images else (),
         )
 
-    def _path_at(self, position: int) -> tuple[str, ...]:
-        """Titles of the headings in force."""
-        while self._next is not None and self._next.start <= position:
-            level, title = self._next.level or 1, self._next.title or ""
-            while self._open and self._open[-1][0] >= level:
-                self._open.pop()
-            self._open.append((level, title))
-            self._path = tuple(title for _, title in self._open)
-            self._next = next(self._coming, None)
-        return self._path
+
+def _kind(block: Block) -> str:
+    return "table" if block.kind == "table_row" else block.kind
 
 
 def _line_breaks(text: str, mark: str, start: int, end: int) -> int:
@@ -142,6 +134,14 @@ def _line_breaks(text: str, mark: str, start: int, end: int) -> int:
     return text.count(mark, start, end) + text.count("\r", start, end) - text.count("\r\n", start, end)
 
 
-def _black(text: str) -> int:
-    """Characters that are not white space."""
-    return 0 if not text or text.isspace() else sum(map(len, text.split()))
+def _black(text: str, start: int, end: int, removed: Sequence[Span]) -> int:
+    """Characters of a slice that are not white space, but for those that were removed."""
+    part = text[start:end]
+    if not part or part.isspace():
+        return 0
+    black = sum(map(len, part.split()))
+    place = bisect_right(removed, (start, start))
+    while place < len(removed) and removed[place][0] < end:
+        black -= sum(map(len, text[slice(*removed[place])].split()))
+        place += 1
+    return black

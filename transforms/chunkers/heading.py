@@ -11,7 +11,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from transforms.chunkers.base import Chunker, nested_chunker
 from transforms.chunkers.measured import Measured
-from transforms.chunkers.packing import Piece, join
+from transforms.chunkers.packing import Piece, join, whole
 from transforms.records import Block, Span
 
 
@@ -70,7 +70,7 @@ class HeadingChunker(Chunker):
         held: Span | None = None
         for section in sections:
             joined = (held[0], section[1]) if held else section
-            if held and measured.count(*measured.trim(*joined)) > self.chunk_size:
+            if held and not whole(measured, *joined, self.chunk_size):
                 yield held
                 joined = section
             held = joined
@@ -81,9 +81,9 @@ class HeadingChunker(Chunker):
             yield held
 
     def _cut_section(self, measured: Measured, section: Span, deeper: Sequence[int]) -> Iterator[Piece]:
-        _, whole = next(join(measured, [section], self.chunk_size))
-        if whole:
-            yield whole
+        piece = whole(measured, *section, self.chunk_size)
+        if piece:
+            yield piece
             return
         for span, piece in join(measured, _parts(measured, *section, deeper), self.chunk_size):
             if piece:

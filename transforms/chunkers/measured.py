@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from transforms.chunkers.graphemes import Graphemes
 from transforms.chunkers.rulers import regions_between_gaps, ruler, white_end, white_start
-from transforms.records import Block, Document
+from transforms.parsers.tables import Table, read_table
+from transforms.records import Block, Document, Span
 from transforms.tokenizers.base import Tokenizer
 
 T = TypeVar("T")
@@ -57,7 +58,19 @@ class Measured:
         self.blocks = [block for raw in blocks if (block := self._usable(raw))]
         self._headings = [block for block in self.blocks if block.kind == "heading"]
         self._heading_starts = [heading.start for heading in self._headings]
+        self._block_starts = [block.start for block in self.blocks]
+        self._has_tables = any(block.kind == "table" for block in self.blocks)
+        # The paths in force, each from its start on.
+        self._path_starts: list[int] = []
+        self._paths: list[tuple[str, ...]] = []
+        if self._headings:
+            self._follow_headings()
+        self._tables: dict[int, Table | None] = {}
         self._prepared: dict[int, Any] = {}
+        # What of a budget is left for a chunk that starts somewhere; less than all if its context shares it.
+        self.room: Callable[[int, int], int] = _all_of_it
+        # What a setting leaves out of the chunks, ascending.
+        self.removed: list[Span] = []
 
     def _usable(self, block: Block) -> Block | None:
         """A block whose edges divide no grapheme cluster, a heading with a title; None if nothing is left of it."""
@@ -84,6 +97,62 @@ class Measured:
         """The headings that begin in [start, end)."""
         starts = self._heading_starts
         return self._headings[bisect_left(starts, start) : bisect_left(starts, end)]
+
+    def _follow_headings(self) -> None:
+        open_headings: list[tuple[int, str]] = []
+        for heading in self._headings:
+            level, title = heading.level or 1, heading.title or ""
+            while open_headings and open_headings[-1][0] >= level:
+                open_headings.pop()
+            open_headings.append((level, title))
+            self.enter(heading.start, tuple(title for _, title in open_headings))
+
+    def enter(self, start: int, path: tuple[str, ...]) -> None:
+        """Set the path in force from `start` on: the titles of what a chunk stands in, outermost first.
+
+        Args:
+            start: Position, in code points; not before that of the path entered last.
+            path: The titles.
+        """
+        if self._path_starts and self._path_starts[-1] == start:
+            self._paths[-1] = path
+        else:
+            self._path_starts.append(start)
+            self._paths.append(path)
+
+    def forget_paths(self) -> None:
+        """Let a strategy enter paths of its own instead of those of the headings."""
+        self._path_starts, self._paths = [], []
+
+    def path_at(self, position: int) -> tuple[str, ...]:
+        """The path in force at a position."""
+        place = bisect_right(self._path_starts, position) - 1
+        return self._paths[place] if place >= 0 else ()
+
+    def tables(self) -> Iterator[Table]:
+        """The tables whose rows can be told, in order."""
+        for place, block in enumerate(self.blocks):
+            if block.kind == "table" and (table := self._table(place)):
+                yield table
+
+    def table_header_at(self, position: int) -> str | None:
+        """The header of the table in whose rows a position lies; None if there is none."""
+        if not self._has_tables:
+            return None
+        place = bisect_right(self._block_starts, position) - 1
+        block = self.blocks[place] if place >= 0 else None
+        if block is None or block.kind != "table" or position >= block.end:
+            return None
+        table = self._table(place)
+        if table is None or table.header_span is None or position < table.header_span[1]:
+            return None
+        return self.text[slice(*table.header_span)].strip()
+
+    def _table(self, place: int) -> Table | None:
+        if place not in self._tables:
+            block = self.blocks[place]
+            self._tables[place] = read_table(self.text, block.start, block.end, self.document.media_type)
+        return self._tables[place]
 
     def prepared(self, owner: object, make: Callable[[], T]) -> T:
         """What `owner` makes once for this document, however many parts of it are cut."""
@@ -135,6 +204,10 @@ class Measured:
         """A slice with clean edges; empty if it is blank."""
         start = self.begin(start, end)
         return start, self.finish(end, start)
+
+
+def _all_of_it(start: int, size: int) -> int:
+    return size
 
 
 def _same(position: int) -> int:

@@ -18,7 +18,7 @@ Ladder = tuple[LevelName, ...]
 
 PROSE: Ladder = ("blank line", "line", "sentence", "clause", "word")
 CODE: Ladder = ("blank line", "line", "word")
-TABLE: Ladder = ("line", "cell", "sentence", "clause", "word")
+TABLE: Ladder = ("row", "line", "cell", "sentence", "clause", "word")
 
 _LEVELS: Mapping[str, Callable[[str], Level]] = {
     "blank line": boundaries.blank_lines,
@@ -51,6 +51,8 @@ class Piece:
         heading_level: Level, for a heading chunk.
         parent: Place of the chunk it stands under among the document's pieces.
         fallback: The strategy that cut it, if not the document's own.
+        spans: The spans it consists of, in order, where that is not all from start to end.
+        derived: Its text, where that is made from the span rather than its slice.
     """
 
     start: int
@@ -62,6 +64,8 @@ class Piece:
     heading_level: int | None = None
     parent: int | None = None
     fallback: str | None = None
+    spans: tuple[Span, ...] | None = None
+    derived: str | None = None
 
 
 class Packer:
@@ -114,8 +118,9 @@ class Packer:
                 yield from self._pack_region(max(low, start), min(high, end))
 
     def _pack_region(self, start: int, end: int) -> Iterator[Piece]:
-        measured, size = self._measured, self._size
+        measured = self._measured
         text, reach_from, begin, finish = measured.text, measured.ruler.reach, measured.begin, measured.finish
+        room = measured.room
         previous = None
         new = begin(start, end)
         # What is being packed: the end of the piece at hand, that end trimmed, its ladder, and the level on it.
@@ -127,14 +132,15 @@ class Packer:
                 continue
             lead = self._lead(previous, new) if previous and self._overlap else new
             black = white_end(text, new, stop) if text[new].isspace() else new
+            size = room(lead, self._size)
             reach = reach_from(lead, size)
-            piece = self._whole(lead, new, last) if last <= reach else None
+            piece = self._whole(lead, new, last, size) if last <= reach else None
             while piece is None:
                 if depth == len(ladder):
-                    piece = self._graphemes(lead, new, black, stop)
+                    piece = self._graphemes(lead, new, black, stop, size)
                     break
                 level = self._levels.get(ladder[depth]) or self._make_level(ladder[depth])
-                piece = self._longest(level, lead, new, black, stop, reach)
+                piece = self._longest(level, lead, new, black, stop, reach, size)
                 if piece:
                     break
                 # Not even the first piece of this level fits: it goes down the ladder.
@@ -145,22 +151,26 @@ class Packer:
                     stack.pop()
                 else:
                     stop, last = boundary, finish(boundary, new)
-                if lead < new and last <= reach_from(new, size):
-                    piece = self._whole(new, new, last)
+                if lead < new:
+                    size = room(new, self._size)
+                    piece = self._whole(new, new, last, size) if last <= reach_from(new, size) else None
                     if piece:
-                        piece = self._lengthened(piece, lead)
+                        piece = self._lengthened(piece, lead, size)
+                    size = room(lead, self._size)
                 ladder, depth = self._finer(ladder, depth, new, last)
                 stack.append((stop, last, ladder, depth))
             yield piece
             previous = piece
             new = begin(piece.end, end)
 
-    def _whole(self, start: int, new: int, end: int) -> Piece | None:
+    def _whole(self, start: int, new: int, end: int, size: int) -> Piece | None:
         """All that is left of the piece at hand, up to its trimmed end, if it fits."""
         tokens = self._measured.count(start, end)
-        return Piece(start, new, end, tokens) if tokens <= self._size else None
+        return Piece(start, new, end, tokens) if tokens <= size else None
 
-    def _longest(self, level: Level, start: int, new: int, black: int, stop: int, reach: int) -> Piece | None:
+    def _longest(
+        self, level: Level, start: int, new: int, black: int, stop: int, reach: int, size: int
+    ) -> Piece | None:
         """The most pieces of a level that fit together, if any does."""
         measured = self._measured
         furthest = min(reach, stop - 1)
@@ -174,16 +184,16 @@ class Packer:
                 end = measured.finish(boundary, new)
                 if end <= reach:
                     tokens = measured.count(start, end)
-                    if tokens <= self._size:
+                    if tokens <= size:
                         return Piece(start, new, end, tokens)
                 before = boundary
                 furthest = min(furthest, end)
             furthest -= 1
         return None
 
-    def _graphemes(self, start: int, new: int, black: int, stop: int) -> Piece:
+    def _graphemes(self, start: int, new: int, black: int, stop: int, size: int) -> Piece:
         """The most grapheme clusters that fit; one that does not fit alone is a chunk over budget."""
-        measured, size = self._measured, self._size
+        measured = self._measured
         bare = max(new, measured.edge_before(black))
         for lead in dict.fromkeys((start, new, bare)):
             edge = measured.edge_before(min(measured.ruler.reach(lead, size), stop))
@@ -196,7 +206,7 @@ class Packer:
                 edge = measured.edge_before(edge - max(1, (end - lead) * (tokens - size) // tokens))
         end = measured.edge_after(black + 1)
         tokens = measured.count(bare, end)
-        return Piece(bare, bare, end, tokens, over_budget=tokens > size)
+        return Piece(bare, bare, end, tokens, over_budget=tokens > self._size)
 
     def _lead(self, previous: Piece, new: int) -> int:
         """Where a chunk after `previous` starts: the overlap that the settings allow, on the best boundary."""
@@ -208,10 +218,10 @@ class Packer:
         lead = self._first_that_fits(low, end, end, self._overlap)
         return new if lead is None else lead
 
-    def _lengthened(self, piece: Piece, lead: int) -> Piece:
+    def _lengthened(self, piece: Piece, lead: int, size: int) -> Piece:
         """`piece` with as much of the overlap from `lead` on as the budget allows."""
-        low = max(lead + 1, self._measured.ruler.back(piece.end, self._size))
-        start = self._first_that_fits(low, piece.new, piece.end, self._size)
+        low = max(lead + 1, self._measured.ruler.back(piece.end, size))
+        start = self._first_that_fits(low, piece.new, piece.end, size)
         if start is not None:
             piece.start, piece.tokens = start, self._measured.count(start, piece.end)
         return piece
@@ -268,6 +278,9 @@ class Packer:
         elif name == "block":
             blocks = measured.blocks
             level = PlaceLevel([block.end for block in blocks[:-1]], [block.start for block in blocks[1:]])
+        elif name == "row":
+            ends = [end for table in measured.tables() for end in table.row_ends]
+            level = PlaceLevel(ends, ends)
         else:
             level = _LEVELS[name](measured.text)
         if self._kept_whole:
@@ -285,11 +298,39 @@ def whole(measured: Measured, start: int, end: int, size: int) -> Piece | None:
         end: End of the slice.
         size: Budget, in tokens.
     """
-    start, end = measured.trim(start, end)
-    if measured.ruler.reach(start, size) < end:
-        return None
-    tokens = measured.count(start, end)
-    return Piece(start, start, end, tokens) if tokens <= size else None
+    return joined(measured, [((start, end), None)], 0, 1, size)[1]
+
+
+def joined(
+    measured: Measured, parts: Sequence[tuple[Span, object]], at: int, limit: int, size: int
+) -> tuple[int, Piece | None]:
+    """The most neighbouring parts that fit together.
+
+    Args:
+        measured: The document.
+        parts: What follows each other, in order, each by its span first.
+        at: The first of them.
+        limit: End of those that may be joined with it.
+        size: Budget, in tokens.
+
+    Returns:
+        The part after them, and the chunk they make; None where not even the first fits alone.
+    """
+    start = measured.begin(*parts[at][0])
+    size = measured.room(start, size)
+    reach = measured.ruler.reach(start, size)
+    after = at + 1
+    while after < limit and measured.finish(parts[after][0][1], start) <= reach:
+        after += 1
+    while True:
+        end = measured.finish(parts[after - 1][0][1], start)
+        if end <= reach:
+            tokens = measured.count(start, end)
+            if tokens <= size:
+                return after, Piece(start, start, end, tokens)
+        if after == at + 1:
+            return after, None
+        after -= 1
 
 
 def join(measured: Measured, parts: Sequence[Span], size: int) -> Iterator[tuple[Span, Piece | None]]:
@@ -303,21 +344,9 @@ def join(measured: Measured, parts: Sequence[Span], size: int) -> Iterator[tuple
     Yields:
         For each group its span and the chunk it makes; None where a single part does not fit.
     """
+    spans = [(part, None) for part in parts]
     at = 0
     while at < len(parts):
-        start = measured.begin(*parts[at])
-        reach = measured.ruler.reach(start, size)
-        after = at + 1
-        while after < len(parts) and measured.finish(parts[after][1], start) <= reach:
-            after += 1
-        piece = None
-        while True:
-            end = measured.finish(parts[after - 1][1], start)
-            tokens = measured.count(start, end)
-            if tokens <= size:
-                piece = Piece(start, start, end, tokens)
-            if piece or after == at + 1:
-                break
-            after -= 1
+        after, piece = joined(measured, spans, at, len(spans), size)
         yield (parts[at][0], parts[after - 1][1]), piece
         at = after

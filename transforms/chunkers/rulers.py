@@ -54,6 +54,13 @@ def ruler(text: str, tokenizer: Tokenizer, regions: Sequence[Span]) -> Ruler:
     return _CountingRuler(text, tokenizer, regions)
 
 
+def is_additive(tokenizer: Tokenizer) -> bool:
+    """Whether the tokens of a text are those before a blank line and those after it, if it goes on without a space."""
+    return isinstance(tokenizer, CharacterTokenizer) or (
+        isinstance(tokenizer, EncodingTokenizer) and strong_cuts(tokenizer.name) is not None
+    )
+
+
 class _CharacterRuler:
     def __init__(self, text: str) -> None:
         self._length = len(text)
@@ -125,7 +132,9 @@ class _PrefixRuler:
     def ends(self) -> NDArray[np.int32]:
         if self._array is None:
             tokens = self._tokenizer.ends
-            parts = [_shifted(tokens(ids), start) for ids, (start, _) in zip(self._ids, self._regions, strict=True)]
+            parts = [
+                _shifted(tokens(ids), start) for ids, (start, _) in zip(self._ids, self._regions, strict=True)
+            ]
             self._array = _joined(parts)
             self._ends = memoryview(self._array)  # type: ignore[arg-type]
         return self._array

@@ -36,6 +36,10 @@ class TokenChunker(Chunker):
                 if piece_start == piece_end or piece_end <= covered:
                     continue  # trimmed, a window can be blank or lie inside the one before
                 tokens = measured.count(piece_start, piece_end)
+                while tokens > measured.room(piece_start, self.chunk_size) and piece_start < covered:
+                    # Fewer characters can be more tokens; what the chunk before holds can be left out.
+                    piece_start = measured.edge_after(piece_start + 1)
+                    tokens = measured.count(piece_start, piece_end)
                 new = max(piece_start, covered)
                 yield Piece(piece_start, new, piece_end, tokens, tokens > self.chunk_size)
                 covered = piece_end
@@ -45,14 +49,15 @@ class TokenChunker(Chunker):
         ends = measured.ruler.ends
         first = int(ends.searchsorted(start, "right"))
         while start < end:
-            last = first + self.chunk_size - 1
+            size = measured.room(start, self.chunk_size)
+            last = first + size - 1
             stop = min(int(ends[last]), end) if last < len(ends) else end
-            stop = self._inward(measured, start, measured.edge_before(stop))
+            stop = _inward(measured, start, measured.edge_before(stop), size)
             yield start, stop
             if stop >= end:
                 return
             # The step is counted from where the window really ended, so that nothing between two is left out.
-            first = int(ends.searchsorted(stop, "left")) + 1 - self.chunk_overlap
+            first = int(ends.searchsorted(stop, "left")) + 1 - min(self.chunk_overlap, size - 1)
             step = measured.edge_after(int(ends[first - 1])) if first > 0 else 0
             # Where the white space before it is left out a window begins later, and the next one after that.
             begun = measured.begin(start, stop, keep_spaces=True)
@@ -60,15 +65,16 @@ class TokenChunker(Chunker):
             start = max(step, progress) if step < stop else stop
             first = int(ends.searchsorted(start, "right"))
 
-    def _inward(self, measured: Measured, start: int, stop: int) -> int:
-        """End of a window that is within the budget by itself, trimmed or not, or of its first cluster."""
-        smallest = measured.edge_after(start + 1)
-        while stop > smallest:
-            tokens = max(measured.count(start, stop), measured.count(*_trimmed(measured, start, stop)))
-            if tokens <= self.chunk_size:
-                return stop
-            stop = measured.edge_before(stop - max(1, (stop - start) * (tokens - self.chunk_size) // tokens))
-        return max(stop, smallest)
+
+def _inward(measured: Measured, start: int, stop: int, size: int) -> int:
+    """End of a window that is within the budget by itself, trimmed or not, or of its first cluster."""
+    smallest = measured.edge_after(start + 1)
+    while stop > smallest:
+        tokens = max(measured.count(start, stop), measured.count(*_trimmed(measured, start, stop)))
+        if tokens <= size:
+            return stop
+        stop = measured.edge_before(stop - max(1, (stop - start) * (tokens - size) // tokens))
+    return max(stop, smallest)
 
 
 def _trimmed(measured: Measured, start: int, end: int) -> Span:

@@ -1,0 +1,120 @@
+"""Context: what to read before a chunk to know where it stands: title, headings in force, the header of its table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from transforms.chunkers.measured import Measured
+from transforms.chunkers.rulers import is_additive
+from transforms.tokenizers.base import Tokenizer
+
+ContextKind = Literal["none", "headings", "full"]
+
+# Between the context of a chunk and its text, where they are embedded as one.
+SEPARATOR = "\n\n"
+_PATH_SEPARATOR = " > "
+
+
+class Context:
+    """The context of the chunks of one document.
+
+    It is a line with the document's title (`full` only), a line with the path (headings, scopes of a program, the
+    path in a JSON text), and the header of the table in whose rows the chunk begins. It never takes more than half
+    of the budget: a header that would is left out, and so are the outermost lines and headings; both are noted.
+
+    Args:
+        measured: The document.
+        kind: How much of it to tell.
+        size: Budget of a chunk, in tokens.
+        in_budget: Whether context, separator and text share the budget.
+        tokenizer: What counts.
+    """
+
+    def __init__(
+        self, measured: Measured, kind: ContextKind, size: int, in_budget: bool, tokenizer: Tokenizer
+    ) -> None:
+        self._measured = measured
+        self._kind = kind
+        self._size = size
+        self._in_budget = in_budget and kind != "none"
+        self._count = tokenizer.count
+        self._is_additive = is_additive(tokenizer)
+        self._made: dict[tuple[tuple[str, ...], str | None], tuple[str | None, int]] = {}
+
+    def of(self, start: int, text: str, tokens: int) -> str | None:
+        """The context of a chunk; None if it has none, or none that fits beside it.
+
+        Args:
+            start: Where the chunk starts, in code points.
+            text: Its text.
+            tokens: Tokens of its text.
+        """
+        if self._kind == "none":
+            return None
+        context, cost = self._at(start)
+        if context is None or not self._in_budget:
+            return context
+        if self._is_additive and not text[0].isspace():
+            return context if tokens + cost <= self._size else self._shortened(context, text)
+        return self._shortened(context, text)
+
+    def room(self, start: int, size: int) -> int:
+        """What the context of a chunk leaves of its budget, at least half of it.
+
+        Args:
+            start: Where the chunk starts, in code points.
+            size: The budget, in tokens.
+        """
+        return size - self._at(start)[1] if self._in_budget else size
+
+    def _at(self, start: int) -> tuple[str | None, int]:
+        """The context of a chunk that starts somewhere, and its tokens, with those of the separator."""
+        path, header = self._measured.path_at(start), self._measured.table_header_at(start)
+        key = path, header
+        if key not in self._made:
+            self._made[key] = self._make(path, header)
+        return self._made[key]
+
+    def _make(self, path: tuple[str, ...], header: str | None) -> tuple[str | None, int]:
+        lines = []
+        title = self._measured.document.title if self._kind == "full" else None
+        if title and title.strip() and path[:1] != (title,):
+            lines.append(title.strip())
+        if path:
+            lines.append(_PATH_SEPARATOR.join(path))
+        if header:
+            if self._tokens(header) > self._size // 2:
+                self._measured.note("table header too long for the context")
+            else:
+                lines.append(header)
+        context = "\n".join(lines)
+        if not context:
+            return None, 0
+        shortest = context
+        for shortest in _shorter(context):
+            if self._tokens(shortest) <= self._size // 2:
+                break
+        if shortest != context:
+            self._measured.note("shortened context")
+        return (shortest, self._tokens(shortest)) if shortest else (None, 0)
+
+    def _tokens(self, context: str) -> int:
+        return self._count(context + SEPARATOR) if context else 0
+
+    def _shortened(self, context: str, text: str) -> str | None:
+        """As much of a context as fits beside a text."""
+        for shorter in _shorter(context):
+            if not shorter or self._count(shorter + SEPARATOR + text) <= self._size:
+                return shorter or None
+        return None
+
+
+def _shorter(context: str) -> Iterator[str]:
+    """A context, and what is left of it as its outermost parts are dropped one by one; the last is empty."""
+    while context:
+        yield context
+        line, line_break, rest = context.partition("\n")
+        _, separator, inner = line.partition(_PATH_SEPARATOR)
+        context = inner + line_break + rest if separator else rest
+    yield ""
