@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from pydantic import Field
 
@@ -31,12 +32,11 @@ class TokenChunker(Chunker):
         """The slices of [start, end) that become chunks, in order."""
         covered = start - 1
         for low, high in measured.regions:
-            for window in self.windows(measured, max(low, start), min(high, end)):
-                piece_start, piece_end = _trimmed(measured, *window)
+            for window in self._windows(measured, max(low, start), min(high, end)):
+                piece_start, piece_end, tokens = window.start, window.end, window.tokens
                 if piece_start == piece_end or piece_end <= covered:
                     continue  # trimmed, a window can be blank or lie inside the one before
-                tokens = measured.count(piece_start, piece_end)
-                while tokens > measured.room(piece_start, self.chunk_size) and piece_start < covered:
+                while tokens > self.chunk_size and piece_start < covered:
                     # Fewer characters can be more tokens; what the chunk before holds can be left out.
                     piece_start = measured.edge_after(piece_start + 1)
                     tokens = measured.count(piece_start, piece_end)
@@ -46,37 +46,53 @@ class TokenChunker(Chunker):
 
     def windows(self, measured: Measured, start: int, end: int) -> Iterator[Span]:
         """The windows as the budget cuts them, white space included, up to the first that reaches `end`."""
-        ends = measured.ruler.ends
-        first = int(ends.searchsorted(start, "right"))
+        return (window.whole for window in self._windows(measured, start, end))
+
+    def _windows(self, measured: Measured, start: int, end: int) -> Iterator[_Window]:
+        ends: memoryview[int] = memoryview(measured.ruler.ends)  # type: ignore[arg-type]
         while start < end:
             size = measured.room(start, self.chunk_size)
-            last = first + size - 1
-            stop = min(int(ends[last]), end) if last < len(ends) else end
-            stop = _inward(measured, start, measured.edge_before(stop), size)
-            yield start, stop
+            last = bisect_right(ends, start) + size - 1
+            stop = min(ends[last], end) if last < len(ends) else end
+            window = _inward(measured, start, measured.edge_before(stop), size)
+            yield window
+            stop = window.whole[1]
             if stop >= end:
                 return
             # The step is counted from where the window really ended, so that nothing between two is left out.
-            first = int(ends.searchsorted(stop, "left")) + 1 - min(self.chunk_overlap, size - 1)
-            step = measured.edge_after(int(ends[first - 1])) if first > 0 else 0
+            first = bisect_left(ends, stop) + 1 - min(self.chunk_overlap, size - 1)
+            step = measured.edge_after(ends[first - 1]) if first > 0 else 0
             # Where the white space before it is left out a window begins later, and the next one after that.
-            begun = measured.begin(start, stop, keep_spaces=True)
-            progress = measured.edge_after((begun if begun < stop else start) + 1)
-            start = max(step, progress) if step < stop else stop
-            first = int(ends.searchsorted(start, "right"))
+            begun = window.start if window.start < stop else start
+            start = max(step, measured.edge_after(begun + 1)) if step < stop else stop
 
 
-def _inward(measured: Measured, start: int, stop: int, size: int) -> int:
-    """End of a window that is within the budget by itself, trimmed or not, or of its first cluster."""
+class _Window(NamedTuple):
+    """A window of tokens.
+
+    Args:
+        whole: All of it, white space included.
+        start: Where it starts without that.
+        end: Where it ends without that.
+        tokens: Tokens from there to there.
+    """
+
+    whole: Span
+    start: int
+    end: int
+    tokens: int
+
+
+def _inward(measured: Measured, start: int, stop: int, size: int) -> _Window:
+    """The window up to `stop`, or to where it is within the budget by itself, trimmed or not, or its first cluster."""
     smallest = measured.edge_after(start + 1)
-    while stop > smallest:
-        tokens = max(measured.count(start, stop), measured.count(*_trimmed(measured, start, stop)))
-        if tokens <= size:
-            return stop
-        stop = measured.edge_before(stop - max(1, (stop - start) * (tokens - size) // tokens))
-    return max(stop, smallest)
-
-
-def _trimmed(measured: Measured, start: int, end: int) -> Span:
-    start = measured.begin(start, end, keep_spaces=True)
-    return start, measured.finish(end, start)
+    while True:
+        stop = max(stop, smallest)
+        trimmed_start = measured.begin(start, stop, keep_spaces=True)
+        trimmed_stop = measured.finish(stop, trimmed_start)
+        tokens = most = measured.count(trimmed_start, trimmed_stop)
+        if (trimmed_start, trimmed_stop) != (start, stop):
+            most = max(tokens, measured.count(start, stop))
+        if most <= size or stop == smallest:
+            return _Window((start, stop), trimmed_start, trimmed_stop, tokens)
+        stop = measured.edge_before(stop - max(1, (stop - start) * (most - size) // most))
