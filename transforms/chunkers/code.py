@@ -31,6 +31,7 @@ class CodeChunker(Chunker):
     """
 
     name: ClassVar[str] = "code"
+    VERSION: ClassVar[int] = 2
 
     language: str | None = Field(default=None)
 

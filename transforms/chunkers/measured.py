@@ -135,6 +135,20 @@ class Measured:
             if block.kind == "table" and (table := self._table(place)):
                 yield table
 
+    def rows_of(self, block: Block) -> list[Span]:
+        """The header and the rows of a table, by their spans; none of any other block.
+
+        Args:
+            block: One of `blocks`.
+        """
+        if block.kind != "table":
+            return []
+        table = self._table(bisect_right(self._block_starts, block.start) - 1)
+        if table is None:
+            return []
+        header = [table.header_span] if table.header_span else []
+        return [*header, *((row.start, row.end) for row in table.rows)]
+
     def table_header_at(self, position: int) -> str | None:
         """The header of the table in whose rows a position lies; None if there is none."""
         if not self._has_tables:

@@ -10,7 +10,7 @@ from transforms.chunkers import boundaries
 from transforms.chunkers.boundaries import KeepingWhole, Level, PlaceLevel
 from transforms.chunkers.measured import Measured
 from transforms.chunkers.rulers import white_end
-from transforms.records import Span
+from transforms.records import Block, Span
 
 # Levels of a ladder, coarse to fine: a name from `_LEVELS`, or the separators of one level. Graphemes come after all.
 LevelName = str | tuple[str, ...]
@@ -28,7 +28,7 @@ _LEVELS: Mapping[str, Callable[[str], Level]] = {
     "word": boundaries.words,
     "cell": boundaries.cells,
 }
-# Blocks that stay whole while they fit.
+# Blocks that stay whole while they fit; of a table that does not, the rows do.
 _KEPT_WHOLE = frozenset({"code", "table"})
 _NO_OVERLAP_ACROSS = _KEPT_WHOLE | {"heading"}
 # Where an overlap starts best; the first of these that offers anything in reach is taken.
@@ -103,8 +103,19 @@ class Packer:
             self._block_starts.append(block.start)
             if block.kind in _NO_OVERLAP_ACROSS:
                 self._barriers.append(block.end)
-            if block.kind in _KEPT_WHOLE and measured.count(block.start, block.end) <= size:
-                self._kept_whole.append((block.start, block.end))
+            if block.kind in _KEPT_WHOLE:
+                self._kept_whole += self._wholes(block)
+        self._whole_starts = [start for start, _ in self._kept_whole]
+
+    def _wholes(self, block: Block) -> list[Span]:
+        """What of a block stays whole: all of it, else those of its rows that fit."""
+        parts = [(block.start, block.end)]
+        if self._fits(*parts[0]):
+            return parts
+        return [part for part in self._measured.rows_of(block) if self._fits(*part)]
+
+    def _fits(self, start: int, end: int) -> bool:
+        return self._measured.count(start, end) <= self._measured.room(start, self._size)
 
     def pack(self, start: int, end: int) -> Iterator[Piece]:
         """Chunks of [start, end), in order.
@@ -245,11 +256,18 @@ class Packer:
                     return start
                 place = boundary
         start = measured.edge_after(low)
+        if self._is_inside_whole(start):
+            return None
         for _ in range(_TRIES):
             if start < high and not text[start].isspace() and count(start, end) <= budget:
                 return start
             start = measured.edge_after(start + 1)
         return None
+
+    def _is_inside_whole(self, position: int) -> bool:
+        """Whether what stays whole would be cut at a position."""
+        place = bisect_right(self._whole_starts, position - 1) - 1
+        return place >= 0 and position < self._kept_whole[place][1]
 
     def _finer(self, ladder: Ladder, depth: int, start: int, end: int) -> tuple[Ladder, int]:
         """The ladder and level for a piece that is too large for this one."""
