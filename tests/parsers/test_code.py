@@ -531,6 +531,14 @@ def test_imports_are_one_part_until_something_else_stands_between():
     assert parts(f"{first}\nx = 1\n{second}\n") == [first, second]
 
 
+def test_a_text_that_its_parser_goes_round_in_has_no_nodes():
+    text = (
+        "Props( View N ({ x/}: export) = <div onClick={() => x()})text< >;\n"
+        "function Other > { return <View x={1} />; }\n"
+    )
+    assert outline(text, "tsx") == ()
+
+
 def test_tabs_indent():
     assert parts("class A:\n\tdef f(self):\n\t\tpass\n") == ["class A:\n\tdef f(self):\n\t\tpass"]
     (node,) = outline("class A:\n\tdef f(self):\n\t\tpass\n", "python")

@@ -19,10 +19,14 @@ from transforms.records import Span
 
 if TYPE_CHECKING:
     from tree_sitter import Node as Syntax
+    from tree_sitter import Tree
 
 _DEEPEST = 50
 _LONGEST_NAME = 100
 _NODES_OF_NAME = 32
+_READ_BYTES = 1 << 16
+# The parser reports every 100 steps: of programs at most once in 70 bytes, of hostile text once in 10.
+_REPORTS_PER_BYTE, _LEAST_REPORTS = 1 / 4, 100
 _NEWLINE = ord("\n")
 _SPACES, _WHITE_SPACE = b" \t\f\v", b" \t\f\v\r\n"
 _LONE_RETURN = re.compile(rb"\r(?!\n)")
@@ -35,8 +39,8 @@ def outline(text: str, language: str) -> tuple[Node, ...]:
 
     A node begins with its decorators and the comments right above it, with their indentation, and ends with
     the comment behind it on its line. Parts of a class or namespace are its children; a run of imports is one
-    node. Other statements are in no node. Of broken code there is what parses. What stands deeper than 50
-    definitions is not in the outline.
+    node. Other statements are in no node. Of broken code there is what parses; a text that its parser does not
+    come through has no nodes. What stands deeper than 50 definitions is not in the outline.
 
     Args:
         text: The program; its lines may end in LF, CRLF or CR.
@@ -45,15 +49,36 @@ def outline(text: str, language: str) -> tuple[Node, ...]:
     Raises:
         ConfigError: If the language is unknown or its grammar is not installed.
     """
-    from tree_sitter import Parser
-
     grammar = grammar_of(language)
     # To most grammars a carriage return alone is no newline; at a NUL some scanners read all that follows.
     source = _LONE_RETURN.sub(b"\n", text.encode("utf-8", "surrogatepass").replace(b"\0", b" "))
-    # A new parser each time: it serves one thread, and its scanner has no state of another text.
-    tree = Parser(grammar.language).parse(source)
+    tree = _tree(source, grammar)
+    if tree is None:
+        return ()
     whole = (0, len(source))
     return _Outline(text, source, grammar).nodes([tree.root_node], whole, level=0, at_top=True)
+
+
+def _tree(source: bytes, grammar: Grammar) -> Tree | None:
+    """The syntax tree; None if the parser takes far more steps than any text needs: it may go round for ever."""
+    from tree_sitter import Parser
+
+    reports = 0
+
+    def read(start: int, _: object) -> bytes:
+        return source[start : start + _READ_BYTES]
+
+    def is_too_long(_: int, __: bool) -> bool:
+        nonlocal reports
+        reports += 1
+        return reports > _LEAST_REPORTS + len(source) * _REPORTS_PER_BYTE
+
+    # A new parser each time: it serves one thread, and its scanner has no state of another text.
+    parser = Parser(grammar.language)
+    try:
+        return parser.parse(read, progress_callback=is_too_long)
+    except ValueError:
+        return None
 
 
 class _Outline:
