@@ -677,26 +677,26 @@ def test_interrupted_run_leaves_the_table_as_it_was(tmp_path, workers):
     slow = textwrap.dedent(SLOW).replace("STARTED", repr(str(started)))
     script.write_text(f"SLOW = {slow!r}\n{textwrap.dedent(COMMAND)}")
     run = ["run", "--input", tmp_path / "in", "--output", output, "--tokenizer", "character"]
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, script, *run, "--workers", str(workers)],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         start_new_session=True,
         stderr=subprocess.PIPE,
-    )
-    try:
-        wait_until(started.exists, seconds=150)
-        assert list((output / "control/staging").rglob("*.parquet"))
-        # Only the command: a terminal would tell its workers too, which makes it easier.
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
-        assert process.returncode == 130, errors.decode()
-        assert errors.decode().endswith("chunkmill: interrupted; nothing was committed\n")
-        assert "Traceback" not in errors.decode()
-        assert digests(output) == before
-        assert processes_of_session(process.pid) == []
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+    ) as process:
+        try:
+            wait_until(started.exists, seconds=150)
+            assert list((output / "control/staging").rglob("*.parquet"))
+            # Only the command: a terminal would tell its workers too, which makes it easier.
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=60)
+            assert process.returncode == 130, errors.decode()
+            assert errors.decode().endswith("chunkmill: interrupted; nothing was committed\n")
+            assert "Traceback" not in errors.decode()
+            assert digests(output) == before
+            assert processes_of_session(process.pid) == []
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
     assert small_run(tmp_path) == 0
     assert texts(tmp_path) == ["More text.", "New text."]

@@ -149,22 +149,22 @@ def test_interrupted_run_ends_soon_and_leaves_no_process(engine, stop, tmp_path)
     runner, workers = engine
     script, started = tmp_path / "script.py", tmp_path / "started"
     script.write_text(textwrap.dedent(INTERRUPTED))
-    launcher = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, script, runner, str(workers), started],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         start_new_session=True,
         stderr=subprocess.PIPE,
-    )
-    try:
-        wait_until(started.exists, seconds=300)
-        # Only the launcher: a terminal would tell its children too, which makes it easier.
-        launcher.send_signal(stop)
-        _, errors = launcher.communicate(timeout=60)
-        assert launcher.returncode in (-stop, 128 + stop), errors.decode()
-        assert processes_of_session(launcher.pid) == []
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(launcher.pid, signal.SIGKILL)
+    ) as launcher:
+        try:
+            wait_until(started.exists, seconds=150)
+            # Only the launcher: a terminal would tell its children too, which makes it easier.
+            launcher.send_signal(stop)
+            _, errors = launcher.communicate(timeout=60)
+            assert launcher.returncode in (-stop, 128 + stop), errors.decode()
+            assert processes_of_session(launcher.pid) == []
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(launcher.pid, signal.SIGKILL)
 
 
 def wait_until(condition, seconds):
