@@ -94,7 +94,7 @@ def tree(folder):
         (["--input", "IN", "--report", "IN/r.json"], "report='IN/r.json': lies inside the input IN;"),
         (["--input", "IN", "--chunk_overlap", "100"], "chunk_overlap=100: must be at least 0 and less than"),
         (["--input", "IN", "--chunk_size", "0"], "chunk_size='0': "),
-        (["--input", "IN", "--chunker", "sorcery"], "chunker='sorcery': unknown strategy; known are heading"),
+        (["--input", "IN", "--chunker", "sorcery"], "chunker='sorcery': unknown strategy; known are code"),
         (
             ["--input", "IN", "--set", "colour=red"],
             "colour='red': recursive has no such setting; it has chunk",

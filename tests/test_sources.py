@@ -135,8 +135,8 @@ def test_an_exact_name_is_that_file_even_if_it_could_be_a_pattern_or_a_url(root:
         ("**", "a.md b.md sub/c.md sub/deep/d.md z.txt"),
         ("", "a.md b.md sub/c.md sub/deep/d.md z.txt"),
         ("**/**/d.md", "sub/deep/d.md"),
-        ("sub/_odd/x.md", "sub/_odd/x.md"),
-        ("sub/_odd/*", "sub/_odd/x.md"),
+        ("sub/_delta_log/x.md", "sub/_delta_log/x.md"),
+        ("sub/_delta_log/*", "sub/_delta_log/x.md"),
     ],
 )
 def test_a_pattern_means_the_same_on_disk_and_in_a_store(root: str, pattern: str, expected: str) -> None:
@@ -146,12 +146,19 @@ def test_a_pattern_means_the_same_on_disk_and_in_a_store(root: str, pattern: str
         "z.txt",
         "sub/c.md",
         "sub/deep/d.md",
-        "sub/_odd/x.md",
+        "sub/_delta_log/x.md",
         "_SUCCESS",
+        "sub/_metadata",
         ".a.md.crc",
     ]:
         put(root, name)
     assert names(root, match([f"{root}/{pattern}"])) == expected.split()
+
+
+def test_a_name_that_begins_with_an_underscore_is_a_document(root: str) -> None:
+    for name in ("__init__.py", "_static/_a.md", "__tests__/b.md", "_part.parquet"):
+        put(root, name)
+    assert names(root, match([root])) == ["__init__.py", "__tests__/b.md", "_part.parquet", "_static/_a.md"]
 
 
 def test_a_folder_that_looks_like_a_pattern_is_that_folder(root: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -17,6 +18,12 @@ from transforms.records import DeadLetter, Source
 from transforms.storage import filesystem, public_uri
 
 Format = Literal["parquet", "object"]
+
+# No more than these: a name that merely begins with `_`, such as `__init__.py`, is a document.
+_MARKERS = re.compile(
+    r"_(?:SUCCESS|metadata|common_metadata|spark_metadata|temporary|delta_log|change_data|symlink_format_manifest)"
+    r"|_(?:started|committed)_\d+|_.*\.crc"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +66,9 @@ def match(
     name, `[abc]`, `[a-z]`, `[!a]` for one of them, and `**` for any number of folders, none included. A
     folder that exists by its exact name is no pattern either: `a[1]/*.md` looks into `a[1]`.
 
-    Patterns and folders leave out what marks or hides: names that begin with `_` or `.`, and all below such a
-    folder. On disks a folder is read once even if links lead to it again.
+    Patterns and folders leave out names that begin with `.`, what Spark, Hive and Delta Lake put beside the files
+    of a table (`_SUCCESS`, `_metadata`, `_temporary`, `_delta_log`, ...), and all below such a folder. On disks a
+    folder is read once even if links lead to it again.
 
     Args:
         patterns: Names and patterns.
@@ -81,7 +89,7 @@ def match(
         except Exception as error:  # each store has its own kinds
             raise ConfigError("input", shown, f"cannot be listed: {error}") from error
         if not files and not allow_empty:
-            hint = "matches no file; names that begin with _ or . are left out, --allow_empty accepts it"
+            hint = "matches no file; names that begin with . are left out, --allow_empty accepts it"
             raise ConfigError("input", shown, hint)
         found |= files
     if not names and not allow_empty:
@@ -197,7 +205,7 @@ def _local_info(store: fsspec.AbstractFileSystem, path: str) -> Mapping[str, Any
 
 def _is_hidden(name: str) -> bool:
     # Keys of object stores may hold `..`, which hides nothing there.
-    return name.startswith(("_", ".")) and name not in (".", "..")
+    return (name.startswith(".") and name not in (".", "..")) or bool(_MARKERS.fullmatch(name))
 
 
 def _matches(names: Sequence[str], wanted: Sequence[str]) -> bool:
