@@ -20,6 +20,7 @@ import pytest
 
 from transforms import commit as commit_module
 from transforms import shards as shards_module
+from transforms import table as table_module
 from transforms.commit import Table, abort, check_output, commit, table_shards
 from transforms.errors import CommitError, ConfigError
 from transforms.packs import PackBuilder
@@ -348,7 +349,7 @@ def test_a_crash_at_any_point_leaves_the_old_table_or_the_new_one(
         copy(output, crashed)
         with monkeypatch.context() as patch:
             alive = [operations]
-            for module in (commit_module, shards_module):
+            for module in (commit_module, shards_module, table_module):
                 patch.setattr(module, "filesystem", lambda uri, alive=alive: dying(uri, alive))
             try:
                 commit(entries, run, crashed, [CHUNKER])
@@ -449,13 +450,13 @@ def test_only_one_of_many_committers_gets_a_number(tmp_path: Path, monkeypatch: 
 
 
 def test_a_manifest_whose_answer_was_lost_counts(output: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    create = commit_module._Store.create
+    create = commit_module.Store.create
 
     def lost(self: Any, path: str, data: bytes) -> None:
         create(self, path, data)
         raise ConnectionError("the answer was lost")
 
-    monkeypatch.setattr(commit_module._Store, "create", lost)
+    monkeypatch.setattr(commit_module.Store, "create", lost)
     assert write(output, FIRST, cut("a", "A"))["outcome"] == "committed"
     assert texts(output) == ["A"]
 

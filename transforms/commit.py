@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import json
 import os
-import re
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict
-from typing import Any, TypeVar
+from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -22,180 +20,17 @@ import pyarrow.parquet as pq
 
 from transforms import run_report
 from transforms.errors import CommitError, ConfigError
-from transforms.provenance import ChunkerRecord, Run, WriteMode, canonical_json
+from transforms.provenance import ChunkerRecord, Run, WriteMode
 from transforms.run_report import Report
 from transforms.schemas import CHUNKERS, SCHEMAS, fingerprint
-from transforms.shards import FileEntry, chunker_value, prepare, run_name, slug, staging, write_empty
+from transforms.shards import FileEntry, chunker_value, prepare, run_name, slug, write_empty
 from transforms.storage import filesystem, public_uri
+from transforms.table import COMMITS, DATA_FILE, Manifest, Store, Table, each, read_manifest, to_json
 
-Manifest = dict[str, Any]
-T = TypeVar("T")
-S = TypeVar("S")
-
-_THREADS = 8
 _MOVES = "moves.json"
-# What a manifest may name, and so all that may ever be deleted for it.
-_DATA_FILE = re.compile(
-    r"(chunks|documents|dead_letters)(/[a-z][a-z0-9_]*=[a-z0-9_-]+)+/part-[0-9]+-of-[0-9]+-[0-9a-f]{16}\.parquet"
-)
-
-
-class _Store:
-    """The files below an output, by paths relative to it.
-
-    Args:
-        output: Root of the table.
-        run_id: Run whose staging may hold files that are not whole yet.
-    """
-
-    def __init__(self, output: str, run_id: str) -> None:
-        self._fs, root = filesystem(output)
-        self._fs.invalidate_cache()
-        self._root = root.rstrip("/")
-        self._local: bool = getattr(self._fs, "local_file", False)
-        self.staging = staging(run_id)
-
-    def at(self, path: str) -> str:
-        """The full path."""
-        return f"{self._root}/{path}"
-
-    def names(self, folder: str) -> list[str]:
-        """Names in a folder; none if it is missing."""
-        try:
-            return sorted(path.rpartition("/")[2] for path in self._fs.ls(self.at(folder), detail=False))
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-
-    def read(self, path: str) -> bytes | None:
-        """The bytes of a file; None if it is missing."""
-        try:
-            data: bytes = self._fs.cat_file(self.at(path))
-        except FileNotFoundError:
-            return None
-        return data
-
-    def size(self, path: str) -> int | None:
-        """Bytes of a file; None if it is missing."""
-        try:
-            size: int = self._fs.info(self.at(path))["size"]
-        except FileNotFoundError:
-            return None
-        return size
-
-    def write(self, path: str, data: bytes) -> None:
-        """Write a file, in place of what is there; never half of it."""
-        if self._local:
-            self.move(self._whole(data), path)
-        else:
-            self._fs.pipe_file(self.at(path), data)
-
-    def create(self, path: str, data: bytes) -> None:
-        """Write a file that must not be there; of two writers one fails."""
-        if not self._local:
-            self._fs.pipe_file(self.at(path), data, mode="create")
-            return
-        # fsspec looks first and writes then, so that two writers may both succeed; a link cannot.
-        whole = self._whole(data)
-        target = prepare(self._fs, self.at(path))
-        try:
-            os.link(self.at(whole), target)
-        except FileExistsError:
-            raise
-        except OSError:  # a file system without links
-            with open(target, "xb") as file:
-                file.write(data)
-
-    def _whole(self, data: bytes) -> str:
-        path = f"{self.staging}/{uuid4().hex}"
-        self._fs.pipe_file(prepare(self._fs, self.at(path)), data)
-        return path
-
-    def move(self, path: str, target: str) -> None:
-        """Move a file, in place of what is there."""
-        self._fs.mv(self.at(path), prepare(self._fs, self.at(target)))
-
-    def remove(self, paths: Iterable[str]) -> None:
-        """Remove those of the files that are there."""
-        _each(self._remove, paths)
-
-    def _remove(self, path: str) -> None:
-        with suppress(FileNotFoundError):
-            self._fs.rm_file(self.at(path))
-
-    def clear_staging(self) -> None:
-        """Remove the staged files of the run."""
-        with suppress(FileNotFoundError):
-            self._fs.rm(self.at(self.staging), recursive=True)
-
-
-def _each(function: Callable[[S], T], values: Iterable[S]) -> list[T]:
-    """`function` of each value, many at a time, since each call may wait for a store."""
-    with ThreadPoolExecutor(_THREADS) as pool:
-        return list(pool.map(function, values))
-
-
-def _json(value: object) -> bytes:
-    # Halves of surrogate pairs, which names of files may hold, become the escapes that JSON has for them.
-    return canonical_json(value).encode("utf-8", "backslashreplace")
 
 
 # Reading a table.
-
-
-class Table:
-    """What the manifests say the table is.
-
-    Args:
-        output: Root of the table.
-
-    Attributes:
-        seq: Number of the last commit; 0 if there is none.
-        last: The last manifest.
-        files: Entries of the current data files by path.
-
-    Raises:
-        CommitError: If a manifest is missing, or is none.
-    """
-
-    def __init__(self, output: str) -> None:
-        store = _Store(output, "reader")
-        names = [name for name in store.names("control/commits") if re.fullmatch(r"\d{8}\.json", name)]
-        self.seq = 0
-        self.last: Manifest | None = None
-        self.files: dict[str, FileEntry] = {}
-        for manifest in _each(lambda name: _manifest(store, f"control/commits/{name}"), names):
-            self.seq += 1
-            if manifest is None or manifest["seq"] != self.seq:
-                raise CommitError(f"{public_uri(output)}: the manifest of commit {self.seq} is missing")
-            for path in manifest["removed"]:
-                self.files.pop(path, None)
-            self.files |= {entry["path"]: FileEntry(**entry, staged="") for entry in manifest["added"]}
-            self.last = manifest
-
-    @property
-    def exists(self) -> bool:
-        """Whether anything was ever committed."""
-        return self.seq > 0
-
-    @property
-    def shards(self) -> int | None:
-        """Shards of the table; None if there is no commit."""
-        return self.last["shards"] if self.last else None
-
-
-def _manifest(store: _Store, path: str) -> Manifest | None:
-    data = store.read(path)
-    if data is None:
-        return None
-    try:
-        manifest: Manifest = json.loads(data)
-        paths = [*manifest["removed"], *(entry["path"] for entry in manifest["added"])]
-    except (ValueError, KeyError, TypeError) as error:
-        raise CommitError(f"{path} is no manifest: {error!r}") from error
-    for name in paths:
-        if not _DATA_FILE.fullmatch(name):
-            raise CommitError(f"{path} names {name!r}, which is no data file of a table")
-    return manifest
 
 
 def table_shards(output: str) -> int | None:
@@ -238,12 +73,12 @@ def taken_ids(output: str, run: Run, shard: int) -> dict[tuple[str, str], str]:
 
 def write_report(output: str, report: Report) -> None:
     """Put a report, once it is complete, in the place of the one that the commit wrote."""
-    _Store(output, report["run_id"]).write(_report_path(report["run_id"]), _json(report))
+    Store(output, report["run_id"]).write(_report_path(report["run_id"]), to_json(report))
 
 
 def read_report(output: str, run_id: str) -> Report | None:
     """The report of a run of the table at `output`; None if it has not been committed."""
-    data = _Store(output, run_id).read(_report_path(run_id))
+    data = Store(output, run_id).read(_report_path(run_id))
     return None if data is None else dict(json.loads(data))
 
 
@@ -314,16 +149,16 @@ def commit(
 
 def abort(output: str, run_id: str) -> None:
     """Remove what a run left that was not committed: its staging, and files it had already moved."""
-    store, table = _Store(output, run_id), Table(output)
+    store, table = Store(output, run_id), Table(output)
     if table.last and table.last["run_id"] == run_id:
         _finish(store, table.last)
     moves = json.loads(store.read(f"{store.staging}/{_MOVES}") or b"[]")
-    store.remove(path for path in moves if _DATA_FILE.fullmatch(path) and path not in table.files)
+    store.remove(path for path in moves if DATA_FILE.fullmatch(path) and path not in table.files)
     store.clear_staging()
 
 
 def _commit(entries: list[FileEntry], run: Run, output: str, chunkers: list[ChunkerRecord]) -> Report:
-    store, table = _Store(output, run.run_id), Table(output)
+    store, table = Store(output, run.run_id), Table(output)
     if table.last:
         _finish(store, table.last)
     records = {chunker_value(c): c for c in (*chunkers, *(e.chunker for e in entries if e.chunker))}
@@ -356,7 +191,7 @@ def _commit(entries: list[FileEntry], run: Run, output: str, chunkers: list[Chun
         replaced=len(manifest["removed"]) if new else 0,
     )
     if not repeated:
-        store.write(path, _json(report))
+        store.write(path, to_json(report))
     store.clear_staging()
     return report
 
@@ -427,7 +262,7 @@ def _totals(entries: Iterable[FileEntry]) -> dict[str, int]:
     }
 
 
-def _add_chunkers(store: _Store, chunkers: dict[str, ChunkerRecord], run: Run) -> None:
+def _add_chunkers(store: Store, chunkers: dict[str, ChunkerRecord], run: Run) -> None:
     """One small file for each chunker that the table has not seen."""
     for value, chunker in chunkers.items():
         path = f"chunkers/{value}.parquet"
@@ -447,10 +282,10 @@ def _add_chunkers(store: _Store, chunkers: dict[str, ChunkerRecord], run: Run) -
             store.write(path, sink.getvalue().to_pybytes())
 
 
-def _move(store: _Store, entries: list[FileEntry]) -> None:
+def _move(store: Store, entries: list[FileEntry]) -> None:
     """Move staged files to their final names, unless they are there."""
     # Told before it is done, so that an abort finds files that no manifest names.
-    store.write(f"{store.staging}/{_MOVES}", _json([entry.path for entry in entries]))
+    store.write(f"{store.staging}/{_MOVES}", to_json([entry.path for entry in entries]))
 
     def move(entry: FileEntry) -> None:
         if store.size(entry.path) == entry.bytes:
@@ -462,17 +297,17 @@ def _move(store: _Store, entries: list[FileEntry]) -> None:
             if store.size(entry.path) != entry.bytes:
                 raise CommitError(f"staged file {entry.staged} is gone; run again") from error
 
-    _each(move, entries)
+    each(move, entries)
 
 
-def _publish(store: _Store, manifest: Manifest) -> None:
+def _publish(store: Store, manifest: Manifest) -> None:
     """Create the manifest: from here on the run counts."""
-    path = f"control/commits/{manifest['seq']:08d}.json"
+    path = f"{COMMITS}/{manifest['seq']:08d}.json"
     try:
-        store.create(path, _json(manifest))
+        store.create(path, to_json(manifest))
     except Exception as error:
         # A lost answer to a write that did arrive looks like a lost race, so what is there decides.
-        held = _manifest(store, path)
+        held = read_manifest(store, path)
         if held is None:
             raise
         if (held["run_id"], held["added"]) != (manifest["run_id"], manifest["added"]):
@@ -482,10 +317,10 @@ def _publish(store: _Store, manifest: Manifest) -> None:
             ) from error
 
 
-def _finish(store: _Store, manifest: Manifest) -> None:
-    """What follows a manifest: the pointer to it, and the end of the files it replaced."""
+def _finish(store: Store, manifest: Manifest) -> None:
+    """What follows a manifest: the pointer to it, and the way out of `chunks/` for the files it replaced."""
     name = f"{manifest['seq']:08d}.json"
-    latest = _json({"seq": manifest["seq"], "manifest": f"control/commits/{name}"})
+    latest = to_json({"seq": manifest["seq"], "manifest": f"{COMMITS}/{name}"})
     if store.read("control/LATEST") != latest:
         store.write("control/LATEST", latest)
-    store.remove(manifest["removed"])
+    each(store.retire, manifest["removed"])

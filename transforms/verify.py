@@ -26,7 +26,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from transforms import parsers, sources
-from transforms.commit import Table
 from transforms.errors import CommitError, ConfigError, ParseError
 from transforms.fingerprint import chunk_id, text_digest
 from transforms.packs import Pack, PackBuilder, read_packs, shard_of
@@ -37,6 +36,7 @@ from transforms.schemas import CHUNKERS, SCHEMAS
 from transforms.shards import FileEntry, chunker_value
 from transforms.sources import ReadSettings, SourceFile
 from transforms.storage import filesystem, is_transient, public_uri
+from transforms.table import Table
 from transforms.tokenizers import Tokenizer, get_tokenizer
 
 CHECKS: Mapping[str, str] = {
