@@ -208,11 +208,57 @@ def _verify(arguments: Sequence[str]) -> int:
     return _OK if report.ok else _FAILED
 
 
+def _history(arguments: Sequence[str]) -> int:
+    """List the commits of a table, oldest first."""
+    from dataclasses import asdict
+
+    from transforms.history import history
+
+    parser = _parser("history", _history)
+    parser.add_argument("table", help="root of the table")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="json: one commit a line")
+    flags = parser.parse_args(arguments)
+    for commit in history(flags.table):
+        print(json.dumps(asdict(commit)) if flags.format == "json" else commit)
+    return _OK
+
+
+def _vacuum(arguments: Sequence[str]) -> int:
+    """Remove replaced files and what broken runs left; earlier commits cannot be read any more then."""
+    from time import time
+
+    from transforms.history import vacuum
+
+    parser = _parser("vacuum", _vacuum)
+    parser.add_argument("table", help="root of the table")
+    help_of_age = "days since the last change of what is removed; more than any run takes (default: 7)"
+    parser.add_argument("--older_than", type=_days, default=7.0, help=help_of_age, metavar="DAYS")
+    parser.add_argument("--dry_run", action="store_true", help="remove nothing, say what would be")
+    flags = parser.parse_args(arguments)
+    removed = vacuum(flags.table, int((time() - flags.older_than * 86_400) * 1e6), dry_run=flags.dry_run)
+    for path in removed:
+        print(path)
+    print(f"{len(removed)} files {'would be' if flags.dry_run else 'were'} removed", file=sys.stderr)
+    return _OK
+
+
+def _days(text: str) -> float:
+    try:
+        days = float(text)
+    except ValueError:
+        days = -1
+    if not 0 <= days < 1e6:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of days")
+    return days
+
+
 _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "run": _run,
     "preview": _preview,
     "chunkers": _chunkers,
     "verify": _verify,
+    "history": _history,
+    "vacuum": _vacuum,
 }
 
 if __name__ == "__main__":

@@ -9,6 +9,9 @@ from __future__ import annotations
 import errno
 import os
 import re
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import Any
 
 import fsspec
 
@@ -94,6 +97,21 @@ def public_uri(uri: str) -> str:
     if _SIGNATURE.search(name, max(name.find("?"), 0)) and "?" in name:
         name = name.partition("?")[0]
     return f"{scheme}://{name}"
+
+
+def changed_at(info: Mapping[str, Any]) -> int | None:
+    """Time of the last change of a file, microseconds since 1970 in UTC; None if the store does not tell.
+
+    Args:
+        info: What the store tells of the file; every store has names of its own.
+    """
+    keys = ("LastModified", "last_modified", "updated", "mtime", "created")
+    value = next(filter(None, (info.get(key) for key in keys)), None)
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value.replace("Z", "+00:00"))
+    if isinstance(value, datetime):
+        value = (value if value.tzinfo else value.replace(tzinfo=timezone.utc)).timestamp()
+    return round(value * 1_000_000) if isinstance(value, (int, float)) else None
 
 
 def is_transient(error: OSError) -> bool:

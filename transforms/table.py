@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ from uuid import uuid4
 from transforms.errors import CommitError
 from transforms.provenance import canonical_json
 from transforms.shards import FileEntry, prepare, staging
-from transforms.storage import filesystem, public_uri
+from transforms.storage import changed_at, filesystem, public_uri
 
 Manifest = dict[str, Any]
 T = TypeVar("T")
@@ -55,6 +55,11 @@ class Store:
             return sorted(path.rpartition("/")[2] for path in self._fs.ls(self.at(folder), detail=False))
         except (FileNotFoundError, NotADirectoryError):
             return []
+
+    def walk(self, folder: str) -> Iterator[tuple[str, int]]:
+        """The files below a folder, each with the time of its last change in microseconds since 1970."""
+        for path, info in self._fs.find(self.at(folder), detail=True).items():
+            yield path.removeprefix(f"{self._root}/"), changed_at(info) or 0
 
     def read(self, path: str) -> bytes | None:
         """The bytes of a file; None if it is missing."""

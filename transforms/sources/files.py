@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
@@ -15,7 +14,7 @@ import fsspec
 
 from transforms.errors import ConfigError
 from transforms.records import DeadLetter, Source
-from transforms.storage import filesystem, public_uri
+from transforms.storage import changed_at, filesystem, public_uri
 
 Format = Literal["parquet", "object"]
 
@@ -221,7 +220,6 @@ def _source_file(uri: str, info: Mapping[str, Any], input_format: Literal["auto"
     uri = uri.encode("utf-8", "backslashreplace").decode()
     version = info.get("generation") or info.get("VersionId") or info.get("version_id")
     etag = info.get("ETag") or info.get("etag")
-    changed = (info.get(key) for key in ("LastModified", "last_modified", "updated", "mtime", "created"))
     if input_format == "auto":
         input_format = "parquet" if uri.lower().endswith(".parquet") else "object"
     return SourceFile(
@@ -229,14 +227,6 @@ def _source_file(uri: str, info: Mapping[str, Any], input_format: Literal["auto"
         size=int(info.get("size") or 0),
         etag=etag.strip('"') if etag else None,
         version=str(version) if version and version != "null" else None,
-        modified_at=_microseconds(next(filter(None, changed), None)),
+        modified_at=changed_at(info),
         format=input_format,
     )
-
-
-def _microseconds(value: object) -> int | None:
-    if isinstance(value, str):
-        value = datetime.fromisoformat(value.replace("Z", "+00:00"))
-    if isinstance(value, datetime):
-        value = (value if value.tzinfo else value.replace(tzinfo=timezone.utc)).timestamp()
-    return round(value * 1_000_000) if isinstance(value, (int, float)) else None
