@@ -17,6 +17,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from transforms.chunkers import CHUNKERS, Chunker, get_chunker
+from transforms.chunkers.presets import PRESETS, preset_settings
 from transforms.errors import ConfigError
 from transforms.parsers import ParseSettings
 from transforms.provenance import WriteMode
@@ -103,11 +104,12 @@ class RunSettings(BaseModel):
 
 
 # The chunker's flags are those that every strategy has; the rest is reached by --set.
-_CHUNKER_FLAGS = ("chunk_size", "chunk_overlap", "tokenizer", "engine")
+_CHUNKER_FLAGS = ("chunk_size", "chunk_overlap", "tokenizer", "context", "context_in_budget", "engine")
 _NOT_FLAGS = {"columns"}
 _LISTS = ("input", "metadata_columns", "beam_args")
 _EXTRA = {
     "chunker": f"Chunking strategy: {', '.join(sorted(CHUNKERS))}; see `chunkmill chunkers`.",
+    "preset": f"Strategy and defaults of another system: {', '.join(PRESETS)}. What is given besides wins.",
     "set": "key=value: any setting of the chunker, the value as YAML. Repeatable.",
     "config": "YAML file with flags by name (`input` a list, `set` a table); flags on the command line win, "
     "those of `set` key by key.",
@@ -124,9 +126,13 @@ def add_chunker_flags(parser: argparse.ArgumentParser, default: str | None = "re
     """
     text = f"{_EXTRA['chunker']} Default: {default}"
     parser.add_argument("--chunker", default=argparse.SUPPRESS, help=text)
+    parser.add_argument("--preset", default=argparse.SUPPRESS, help=_EXTRA["preset"])
     help_of = descriptions(Chunker)
     for name in _CHUNKER_FLAGS:
-        parser.add_argument(f"--{name}", default=argparse.SUPPRESS, help=help_of[name].replace("%", "%%"))
+        options: dict[str, Any] = {"default": argparse.SUPPRESS, "help": help_of[name].replace("%", "%%")}
+        if Chunker.model_fields[name].annotation is bool:
+            options["action"] = argparse.BooleanOptionalAction
+        parser.add_argument(f"--{name}", **options)
     parser.add_argument(
         "--set", action="append", default=argparse.SUPPRESS, metavar="KEY=VALUE", help=_EXTRA["set"]
     )
@@ -206,7 +212,7 @@ def run_settings(flags: Mapping[str, Any], config: str | None = None) -> RunSett
     chunker = make_chunker(given)
     read, parse = reading_settings(given)
     job = _model(JobSettings, given)
-    known = {"chunker", "set", *_CHUNKER_FLAGS, *map(column_flag, COLUMNS), "beam_args"}
+    known = {"chunker", "preset", "set", *_CHUNKER_FLAGS, *map(column_flag, COLUMNS), "beam_args"}
     for name, value in given.items():
         if not any(name in names for names in (known, *(type(m).model_fields for m in (job, read, parse)))):
             raise ConfigError(name, value, "there is no such setting; `chunkmill run --help` lists them all")
@@ -249,10 +255,12 @@ def make_chunker(given: Mapping[str, Any]) -> Chunker:
         if key in settings:
             raise ConfigError("set", f"{key}={value}", f"is given as --{key} too")
         settings[key] = value
-    name = given.get("chunker", "recursive")
-    if not isinstance(name, str):
+    name = given.get("chunker")
+    if not isinstance(name, str | None):
         raise ConfigError("chunker", name, "must be the name of a strategy; its settings go into `set`")
-    return get_chunker(name, **settings)
+    if "preset" in given:
+        name, settings = preset_settings(given["preset"], name, settings)
+    return get_chunker(name or "recursive", **settings)
 
 
 def validated(model: type[Model], values: Mapping[str, Any]) -> Model:

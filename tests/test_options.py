@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from pipelines import options
 from pipelines.options import JobSettings, column_flag, descriptions, make_chunker, run_parser, run_settings
 from transforms.chunkers import CHUNKERS, Chunker, get_chunker
+from transforms.chunkers.presets import PRESETS
 from transforms.errors import ConfigError
 from transforms.parsers import ParseSettings
 from transforms.sources import ReadSettings
@@ -306,3 +307,27 @@ def test_a_file_that_is_not_there_or_not_text_is_refused_by_its_name(tmp_path):
 
 def test_modes_of_the_flag_are_those_of_the_table():
     assert tuple(flags_of_run()["mode"].choices) == get_args(options.WriteMode)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_preset_sets_the_strategy_and_its_settings(preset: str) -> None:
+    chunker = make_chunker({"preset": preset})
+    assert chunker.name == PRESETS[preset].strategy
+    assert {key: getattr(chunker, key) for key in PRESETS[preset].settings if key != "fallback"} == {
+        key: value for key, value in PRESETS[preset].settings.items() if key != "fallback"
+    }
+
+
+def test_what_is_given_besides_a_preset_wins() -> None:
+    chunker = make_chunker({"preset": "agrag-heading", "chunk_size": "99", "set": ["split_level=4"]})
+    assert chunker == get_chunker("heading", chunk_size=99, split_level=4, fallback="recursive")
+
+
+def test_a_preset_and_another_strategy_are_refused() -> None:
+    with pytest.raises(ConfigError, match="chunker='recursive': preset agrag-token is of the strategy token"):
+        make_chunker({"preset": "agrag-token", "chunker": "recursive"})
+
+
+def test_an_unknown_preset_is_refused_with_those_that_are_known() -> None:
+    with pytest.raises(ConfigError, match="preset='ragfow': unknown preset; known are rag-chunker"):
+        make_chunker({"preset": "ragfow"})
