@@ -87,7 +87,7 @@ def test_help_tells_the_default_of_the_model():
 
 def test_each_setting_of_the_models_has_a_flag_of_its_name():
     wanted = {name for model in MODELS for name in model.model_fields} - {"columns"}
-    wanted |= {column_flag(name) for name in COLUMNS} | {"chunker", "set", "config", "beam_args"}
+    wanted |= {column_flag(name) for name in COLUMNS} | {"chunker", "preset", "set", "config", "beam_args"}
 
     assert flags_of_run().keys() - set(Chunker.model_fields) == wanted
 
