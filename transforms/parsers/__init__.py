@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from transforms.errors import ParseError
 from transforms.parsers.decoding import decode, known_charset, normalize
+from transforms.parsers.delimited import parse_delimited
+from transforms.parsers.html_text import parse_html
 from transforms.parsers.markdown import parse_markdown
 from transforms.parsers.media_types import is_text, media_type_of, split_media_type
 from transforms.parsers.plain_text import parse_plain_text
@@ -30,7 +32,8 @@ class ParseSettings(BaseModel):
             and counts, an encoding such as `windows-1252` reads the document in that one, `fail` makes it a
             dead letter.
         max_text_bytes: Largest document, in bytes as read. For larger ones raise it, and workers' memory.
-        markdown: Whether to find the blocks of Markdown now. If not, a chunker that needs them does.
+        markdown: Whether to find the blocks of Markdown, HTML and tables now. If not, a chunker that needs them
+            does.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -63,9 +66,13 @@ class Parser:
 
 
 _PLAIN_TEXT = Parser("plain_text", "1", parse_plain_text)
+_DELIMITED = Parser("delimited", "1", parse_delimited)
 PARSERS: dict[str, Parser] = {
     "text/plain": _PLAIN_TEXT,
-    "text/markdown": Parser("markdown", "1", parse_markdown),
+    "text/csv": _DELIMITED,
+    "text/html": Parser("html", "1", parse_html),
+    "text/markdown": Parser("markdown", "2", parse_markdown),
+    "text/tab-separated-values": _DELIMITED,
 }
 
 

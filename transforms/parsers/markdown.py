@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,9 @@ _KINDS: dict[str, BlockKind] = {
 _NEWLINE = re.compile(r"\r\n?|\n")
 _SPACES = re.compile(r"[ \t\n\v\f\r]+")
 _MARKUP = re.compile(r"[\\`*_\]<&\n]")
+_HTML = re.compile(" {0,3}<")
+_HTML_TABLE = re.compile(r" {0,3}<table(?=[\s/>])", re.IGNORECASE)
+_TABLE_TAG = re.compile(r"<(/?)table(?=[\s/>])", re.IGNORECASE)
 _IMAGE = re.compile(r" *\[?!\[")
 _DATA_URI = re.compile(r"""(?<=[(<"'=])data:[^\s<>()"']{100,}""", re.IGNORECASE)
 
@@ -39,7 +43,8 @@ def parse_markdown(text: str) -> tuple[tuple[Block, ...], Mapping[str, object]]:
     """Top-level blocks of a Markdown text, and its front matter as `front_matter` where it has any.
 
     Headings are those of CommonMark outside every other block. A list gives a block for each of its items,
-    and a paragraph of nothing but images is a `figure`. A block begins with the indentation of its first line
+    and a paragraph of nothing but images is a `figure`. HTML that begins with `<table` is a table, up to its
+    `</table>` if there is one before the next heading. A block begins with the indentation of its first line
     and ends before the newline of its last. Every character that is not white space is in one block: what is
     markup only, such as link definitions and front matter, is in blocks `other`.
 
@@ -67,6 +72,8 @@ def parse_markdown(text: str) -> tuple[tuple[Block, ...], Mapping[str, object]]:
                 blocks.append(_block(text, span, state, index))
             held = last
     blocks += lines.others(held, len(lines.starts))
+    if _TABLE_TAG.search(text):
+        blocks = _join_tables(text, blocks)
     return tuple(blocks), {"front_matter": front_matter} if front_matter else {}
 
 
@@ -100,6 +107,37 @@ class _Lines:
             if not is_blank:
                 held = list(run)
                 yield Block("other", self.starts[held[0]], self.ends[held[-1]])
+
+
+def _join_tables(text: str, blocks: list[Block]) -> list[Block]:
+    """The blocks with each HTML table as one of them, where CommonMark ends it at its first blank line."""
+    joined: list[Block] = []
+    # The table that is open: its place among the blocks, and how many tags are to be closed.
+    opened = depth = 0
+    for block in blocks:
+        is_html = block.kind == "other" and _HTML.match(text, block.start)
+        if block.kind == "heading":
+            depth = 0
+        elif is_html and depth:
+            depth = max(0, depth + _open_tables(text, block))
+            if not depth:
+                block = _joined(joined[opened:], block)
+                del joined[opened:]
+        elif is_html and _HTML_TABLE.match(text, block.start):
+            block = replace(block, kind="table")
+            opened, depth = len(joined), max(0, _open_tables(text, block))
+        joined.append(block)
+    return joined
+
+
+def _joined(parts: list[Block], last: Block) -> Block:
+    images = tuple(image for part in parts for image in part.images)
+    return Block("table", parts[0].start, last.end, images=images)
+
+
+def _open_tables(text: str, block: Block) -> int:
+    """How many tables a block opens more than it closes."""
+    return sum(-1 if found[1] else 1 for found in _TABLE_TAG.finditer(text, block.start, block.end))
 
 
 def _block(text: str, span: Span, state: TopLevel, index: int) -> Block:

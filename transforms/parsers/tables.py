@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
-import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat, takewhile, zip_longest
 
+from transforms.parsers.html_tags import Tag, tags, unescaped
 from transforms.records import Span
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -24,11 +24,6 @@ _LONGEST_CELL = 2**31 - 1
 _PIPE = re.compile(r"(?<!\\)\|")
 _DASHES = re.compile(r":?-+:?")
 
-_TAG = re.compile(r"<(?:!--|[!?]|(/?)([a-zA-Z][^\s/>]*)(>?))")
-_TAG_STOP = re.compile(r"""=\s*(["'])|>""")
-_UNSEEN = {
-    name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in ("script", "style", "template")
-}
 _CELLS = frozenset({"td", "th"})
 _GROUPS = frozenset({"table", "thead", "tbody", "tfoot"})
 _LINES_OF_THEIR_OWN = frozenset(
@@ -197,48 +192,6 @@ def _pipe_cells(line: str) -> tuple[str, ...]:
 
 
 @dataclass(slots=True)
-class _Tag:
-    """A tag of HTML; a comment has no name."""
-
-    start: int
-    end: int
-    name: str = ""
-    is_end: bool = False
-
-
-def _tags(text: str, start: int, end: int) -> Iterator[_Tag]:
-    """The tags of an HTML text in order, with what is never seen (comments, scripts) as part of them."""
-    at = start
-    while found := _TAG.search(text, at, end):
-        name = (found[2] or "").lower()
-        if found[3]:
-            at = found.end()
-        elif name:
-            at = _tag_end(text, found.end(), end)
-        elif found[0] == "<!--":
-            at = text.find("-->", found.start() + 2, end) + 3
-        else:
-            at = text.find(">", found.end(), end) + 1
-        if at < found.end():
-            at = end
-        if name in _UNSEEN and not found[1]:
-            closing = _UNSEEN[name].search(text, at, end)
-            at = closing.start() if closing else end
-        yield _Tag(found.start(), at, name, bool(found[1]))
-
-
-def _tag_end(text: str, at: int, end: int) -> int:
-    """End of the tag whose name ends at `at`; a bracket in a quoted value does not end it."""
-    while found := _TAG_STOP.search(text, at, end):
-        if found[0] == ">":
-            return found.end()
-        at = text.find(found[1], found.end(), end) + 1
-        if not at:
-            break
-    return end
-
-
-@dataclass(slots=True)
 class _HtmlCell:
     is_name: bool
     columns: int = 1
@@ -281,7 +234,7 @@ class _HtmlReader:
         self._nested = self._group = 0
         self._in_head = False
         at = start
-        for tag in _tags(text, start, end):
+        for tag in tags(text, start, end):
             self._take_text(at, tag.start)
             self._take_tag(tag)
             at = tag.end
@@ -295,9 +248,9 @@ class _HtmlReader:
 
     def _take_text(self, start: int, end: int) -> None:
         if self._cell and start < end:
-            self._cell.pieces.append(_unescaped(self._text[start:end]))
+            self._cell.pieces.append(unescaped(self._text[start:end]))
 
-    def _take_tag(self, tag: _Tag) -> None:
+    def _take_tag(self, tag: Tag) -> None:
         name, is_end = tag.name, tag.is_end
         if self._cell and name in _LINES_OF_THEIR_OWN:
             self._cell.pieces.append(" ")
@@ -320,7 +273,7 @@ class _HtmlReader:
     def _open_row(self) -> _HtmlRow:
         return _HtmlRow(self._group, self._in_head)
 
-    def _open_cell(self, tag: _Tag) -> _HtmlCell:
+    def _open_cell(self, tag: Tag) -> _HtmlCell:
         self._row = self._row or self._open_row()
         cell = _HtmlCell(tag.name == "th")
         has_attributes = tag.end - tag.start > len("<td>")
@@ -337,13 +290,6 @@ class _HtmlReader:
             self._row.end = end
             self.rows.append(self._row)
         self._row = self._cell = None
-
-
-def _unescaped(text: str) -> str:
-    try:
-        return html.unescape(text)
-    except ValueError:  # a number of more digits than Python reads
-        return text
 
 
 def _read_html(text: str, start: int, end: int) -> Table | None:

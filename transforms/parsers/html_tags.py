@@ -1,0 +1,77 @@
+"""The tags of HTML with their place in the source: nothing is mended, and no text is refused."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_TAG = re.compile(r"<(?:!--|[!?]|(/?)([a-zA-Z][^\s/>]*)(>?))")
+_TAG_STOP = re.compile(r"""=\s*(["'])|>""")
+_UNSEEN = {
+    name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in ("script", "style", "template")
+}
+
+
+@dataclass(slots=True)
+class Tag:
+    """A tag of HTML.
+
+    Args:
+        start: First character, in code points.
+        end: End of the half-open span.
+        name: Its name in lower case; empty for a comment.
+        is_end: Whether it ends an element.
+    """
+
+    start: int
+    end: int
+    name: str = ""
+    is_end: bool = False
+
+
+def tags(text: str, start: int, end: int) -> Iterator[Tag]:
+    """The tags of an HTML text in order, with what is never seen (comments, scripts) as part of them.
+
+    Args:
+        text: The text.
+        start: First character, in code points.
+        end: End of what is read.
+    """
+    at = start
+    while found := _TAG.search(text, at, end):
+        name = (found[2] or "").lower()
+        if found[3]:
+            at = found.end()
+        elif name:
+            at = _tag_end(text, found.end(), end)
+        elif found[0] == "<!--":
+            at = text.find("-->", found.start() + 2, end) + 3
+        else:
+            at = text.find(">", found.end(), end) + 1
+        if at < found.end():
+            at = end
+        if name in _UNSEEN and not found[1]:
+            closing = _UNSEEN[name].search(text, at, end)
+            at = closing.start() if closing else end
+        yield Tag(found.start(), at, name, bool(found[1]))
+
+
+def _tag_end(text: str, at: int, end: int) -> int:
+    """End of the tag whose name ends at `at`; a bracket in a quoted value does not end it."""
+    while found := _TAG_STOP.search(text, at, end):
+        if found[0] == ">":
+            return found.end()
+        at = text.find(found[1], found.end(), end) + 1
+        if not at:
+            break
+    return end
+
+
+def unescaped(text: str) -> str:
+    """Text of HTML with the characters that its entities stand for."""
+    try:
+        return html.unescape(text)
+    except ValueError:  # a number of more digits than Python reads
+        return text

@@ -1,0 +1,87 @@
+"""HTML: its headings, tables and preformatted text as blocks of the source, tags and all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from transforms.parsers.html_tags import Tag, tags, unescaped
+from transforms.records import Block
+
+_HEADING = re.compile(r"h[1-6]")
+_LONGEST_TITLE = 1000
+_SPACES = re.compile(r"[ \t\n\f\r]+")
+
+
+def parse_html(text: str) -> tuple[tuple[Block, ...], Mapping[str, object]]:
+    """Headings (`h1` to `h6`), tables and code (`pre`) of an HTML text; its title as `front_matter`.
+
+    The text stays as it is, and what is in none of these elements is in no block. A heading that is never closed is
+    none; a table or `pre` that is never closed holds all that follows. Of a title more than 1,000 characters are left
+    out.
+
+    Args:
+        text: The text.
+    """
+    reader = _Reader(text)
+    at = 0
+    for tag in tags(text, 0, len(text)):
+        reader.take_text(at, tag.start)
+        reader.take_tag(tag)
+        at = tag.end
+    reader.close(len(text))
+    front_matter = {"title": reader.title} if reader.title else {}
+    return tuple(reader.blocks), {"front_matter": front_matter} if front_matter else {}
+
+
+class _Reader:
+    """The blocks of an HTML text, read tag by tag.
+
+    Args:
+        text: The text.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.blocks: list[Block] = []
+        self.title = ""
+        # The element that is open and will be a block, where it starts, and how often its name is open in it.
+        self._element: str | None = None
+        self._start = self._depth = 0
+        self._pieces: list[str] = []
+
+    def take_text(self, start: int, end: int) -> None:
+        """Text between two tags."""
+        if self._element and (self._element == "title" or _HEADING.fullmatch(self._element)):
+            self._pieces.append(unescaped(self._text[start:end]))
+
+    def take_tag(self, tag: Tag) -> None:
+        """The next tag."""
+        name, is_heading = tag.name, bool(_HEADING.fullmatch(tag.name))
+        if self._element in ("table", "pre"):
+            if name == self._element:
+                self._depth += -1 if tag.is_end else 1
+                if not self._depth:
+                    self.close(tag.end)
+        elif tag.is_end:
+            if self._element and (name == self._element or (is_heading and self._element != "title")):
+                self._close_titled(tag.end)
+        elif is_heading or name in ("table", "pre") or (name == "title" and not self.title):
+            self._element, self._start, self._depth, self._pieces = name, tag.start, 1, []
+
+    def close(self, end: int) -> None:
+        """End a table or preformatted text, if one is open."""
+        if self._element in ("table", "pre"):
+            end = self._start + len(self._text[self._start : end].rstrip())
+            self.blocks.append(Block("table" if self._element == "table" else "code", self._start, end))
+        self._element = None
+
+    def _close_titled(self, end: int) -> None:
+        title = _SPACES.sub(" ", "".join(self._pieces)).strip()[:_LONGEST_TITLE]
+        if self._element == "title":
+            self.title = title
+        elif title:
+            self.blocks.append(
+                Block("heading", self._start, end, level=int((self._element or "h1")[1]), title=title)
+            )
+        self._element = None
