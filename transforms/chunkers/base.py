@@ -153,7 +153,8 @@ class Chunker(BaseModel, ABC):
             self._refuse_surrogates(document)
         measured = Measured(document, blocks_of(document), self.counter)
         context = Context(measured, self.context, self.chunk_size, self.context_in_budget, self.counter)
-        measured.room = context.room
+        if self.context_in_budget:
+            measured.room = context.room
         pieces = list(self.cut(measured, measured.start, measured.end))
         chunks, lost = finish(measured, pieces, self.name, self.record.hash, context)
         return DocumentChunks(document, chunks, "ok", self.record, lost, notes=measured.notes)

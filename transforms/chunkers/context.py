@@ -40,7 +40,14 @@ class Context:
         self._in_budget = in_budget and kind != "none"
         self._count = tokenizer.count
         self._is_additive = is_additive(tokenizer)
+        self._has_title = kind == "full" and bool(measured.document.title)
         self._made: dict[tuple[tuple[str, ...], str | None], tuple[str | None, int]] = {}
+
+    @property
+    def is_told(self) -> bool:
+        """Whether any chunk may have a context."""
+        measured = self._measured
+        return self._kind != "none" and (self._has_title or measured.has_paths or measured.has_tables)
 
     def of(self, start: int, text: str, tokens: int) -> str | None:
         """The context of a chunk; None if it has none, or none that fits beside it.
@@ -50,8 +57,6 @@ class Context:
             text: Its text.
             tokens: Tokens of its text.
         """
-        if self._kind == "none":
-            return None
         context, cost = self._at(start)
         if context is None or not self._in_budget:
             return context

@@ -37,6 +37,8 @@ def finish(
     one_byte = text.isascii()
     line_breaks = _line_breaks if "\r" in text else str.count
     facts_of = _Facts(measured.blocks) if measured.blocks else _no_facts
+    path_at = measured.path_at if measured.has_paths else _no_path
+    context_of = context.of if context.is_told else _no_context
     chunks: list[Chunk] = []
     seen: dict[str, int] = {}
     # How far the text is told: the characters, the bytes and the line there; and what chunks hold of it.
@@ -74,9 +76,9 @@ def finish(
                 piece.kind or kind,
                 f"{strategy}:{piece.fallback}" if piece.fallback else strategy,
                 piece.heading_level or heading_level,
-                measured.path_at(start),
+                path_at(start),
                 None if piece.parent is None else chunks[piece.parent].chunk_id,
-                context.of(start, content, piece.tokens),
+                context_of(start, content, piece.tokens),
                 locations,
                 images,
                 piece.derived is not None,
@@ -88,6 +90,14 @@ def finish(
         at, byte, line = end, last_byte, last_line
         held = max(held, end)
     return chunks, lost + _black(text, held, len(text), measured.removed)
+
+
+def _no_path(start: int) -> tuple[str, ...]:
+    return ()
+
+
+def _no_context(start: int, text: str, tokens: int) -> None:
+    return None
 
 
 def _no_facts(start: int, end: int) -> _FactsOfSlice:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 from transforms.chunkers.graphemes import Graphemes
@@ -15,6 +19,8 @@ from transforms.tokenizers.base import Tokenizer
 
 T = TypeVar("T")
 
+_NEWLINE = re.compile("\n")
+_LINE_BREAK = re.compile(r"\r\n|\n|\r")
 # More than any budget: what is never to stand in one chunk.
 _ENDLESS = 1 << 62
 
@@ -52,25 +58,35 @@ class Measured:
         self.ruler = ruler(text, tokenizer, self.regions)
         # Tokens of a slice, from start to end; more than any budget if it spans a hard gap.
         self.count = self.ruler.count
+        # About the furthest end of a chunk from some start within some budget, rather too far than too near.
+        self.reach = self.ruler.reach
         if len(self.regions) > 1:
             self.regions = [(self.edge_before(start), self.edge_before(end)) for start, end in self.regions]
             self.count = self._count_in_regions
-        self.blocks = [block for raw in blocks if (block := self._usable(raw))]
-        self._headings = [block for block in self.blocks if block.kind == "heading"]
-        self._heading_starts = [heading.start for heading in self._headings]
-        self._block_starts = [block.start for block in self.blocks]
-        self._has_tables = any(block.kind == "table" for block in self.blocks)
         # The paths in force, each from its start on.
         self._path_starts: list[int] = []
         self._paths: list[tuple[str, ...]] = []
-        if self._headings:
-            self._follow_headings()
-        self._tables: dict[int, Table | None] = {}
         self._prepared: dict[int, Any] = {}
         # What of a budget is left for a chunk that starts somewhere; less than all if its context shares it.
         self.room: Callable[[int, int], int] = _all_of_it
         # What a setting leaves out of the chunks, ascending.
         self.removed: list[Span] = []
+        self.take_blocks(blocks)
+
+    def take_blocks(self, blocks: Sequence[Block]) -> None:
+        """Let the document have these blocks, before anything is cut.
+
+        Args:
+            blocks: The blocks, in order.
+        """
+        self.blocks = [block for raw in blocks if (block := self._usable(raw))]
+        self._headings = [block for block in self.blocks if block.kind == "heading"]
+        self._heading_starts = [heading.start for heading in self._headings]
+        self._block_starts = [block.start for block in self.blocks]
+        self.has_tables = any(block.kind == "table" for block in self.blocks)
+        if self._headings:
+            self._follow_headings()
+        self._tables: dict[int, Table | None] = {}
 
     def _usable(self, block: Block) -> Block | None:
         """A block whose edges divide no grapheme cluster, a heading with a title; None if nothing is left of it."""
@@ -124,6 +140,11 @@ class Measured:
         """Let a strategy enter paths of its own instead of those of the headings."""
         self._path_starts, self._paths = [], []
 
+    @property
+    def has_paths(self) -> bool:
+        """Whether any path is in force anywhere."""
+        return bool(self._paths)
+
     def path_at(self, position: int) -> tuple[str, ...]:
         """The path in force at a position."""
         place = bisect_right(self._path_starts, position) - 1
@@ -151,11 +172,12 @@ class Measured:
 
     def table_header_at(self, position: int) -> str | None:
         """The header of the table in whose rows a position lies; None if there is none."""
-        if not self._has_tables:
+        if not self.has_tables:
             return None
         place = bisect_right(self._block_starts, position) - 1
         block = self.blocks[place] if place >= 0 else None
-        if block is None or block.kind != "table" or position >= block.end:
+        # What begins where the table does has its header in its text.
+        if block is None or block.kind != "table" or not block.start < position < block.end:
             return None
         table = self._table(place)
         if table is None or table.header_span is None or position < table.header_span[1]:
@@ -174,6 +196,51 @@ class Measured:
             self._prepared[id(owner)] = make()
         made: T = self._prepared[id(owner)]
         return made
+
+    def is_all(self, start: int, end: int) -> bool:
+        """Whether [start, end) is the whole document."""
+        return start <= self.start and end >= self.end
+
+    @contextmanager
+    def at_most_lines(self, lines: int) -> Iterator[None]:
+        """Let no chunk that is cut meanwhile have more lines than this.
+
+        Args:
+            lines: The limit; 0 for none.
+        """
+        reach = self.reach
+        if lines:
+            ends = self._line_ends
+
+            def within_lines(start: int, budget: int) -> int:
+                last = bisect_left(ends, start) + lines - 1
+                furthest = reach(start, budget)
+                return min(furthest, ends[last]) if last < len(ends) else furthest
+
+            self.reach = within_lines
+        try:
+            yield
+        finally:
+            self.reach = reach
+
+    def line_start(self, position: int, lines_before: int = 0) -> int:
+        """Where a line starts.
+
+        Args:
+            position: A position in the line, or in one after it.
+            lines_before: How many lines before that one.
+        """
+        end = bisect_left(self._line_ends, position) - 1 - lines_before
+        if end < 0:
+            return 0
+        start = self._line_ends[end]
+        return start + (2 if self.text.startswith("\r\n", start) else 1)
+
+    @cached_property
+    def _line_ends(self) -> array[int]:
+        """Where the lines end, before what ends them; but for the last one."""
+        mark = _LINE_BREAK if self._has_returns else _NEWLINE
+        return array("q", (found.start() for found in mark.finditer(self.text)))
 
     def note(self, what: str, times: int = 1) -> None:
         """Record something that was done to the document."""
