@@ -281,6 +281,8 @@ SETTINGS = [
     ("code", {"chunk_size": 24, "chunk_overlap": 4, "language": "python"}),
     ("code", {"chunk_size": 60, "tokenizer": "character", "language": "javascript"}),
     ("heading_aware", {"chunk_size": 60, "chunk_overlap": 0, "tokenizer": "character"}),
+    ("sentence", {"chunk_size": 24}),
+    ("sentence", {"chunk_size": 60, "chunk_overlap": 30, "tokenizer": "character"}),
     *((name, {"chunk_size": 32, "context": "full", "context_in_budget": True}) for name in CHUNKERS),
 ]
 ADD = "add it by running CHUNKMILL_UPDATE_GOLDEN=1 python -m pytest tests/chunkers/test_fingerprint.py"

@@ -9,6 +9,7 @@ from transforms.chunkers.code import CodeChunker
 from transforms.chunkers.heading import HeadingChunker
 from transforms.chunkers.heading_aware import HeadingAwareChunker
 from transforms.chunkers.recursive import RecursiveChunker
+from transforms.chunkers.sentence import SentenceChunker
 from transforms.chunkers.token import TokenChunker
 from transforms.errors import ConfigError
 
@@ -16,7 +17,14 @@ __all__ = ["CHUNKERS", "Chunker", "get_chunker"]
 
 CHUNKERS: dict[str, type[Chunker]] = {
     kind.name: kind
-    for kind in (CodeChunker, HeadingAwareChunker, HeadingChunker, RecursiveChunker, TokenChunker)
+    for kind in (
+        CodeChunker,
+        HeadingAwareChunker,
+        HeadingChunker,
+        RecursiveChunker,
+        SentenceChunker,
+        TokenChunker,
+    )
 }
 
 

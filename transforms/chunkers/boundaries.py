@@ -17,13 +17,15 @@ from typing import Protocol
 _BLANKS = " \t\u3000\u00a0\x0b\x0c\x1c\x1d\x1e\x1f\x85\u1680\u2028\u2029\u202f\u205f" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
-# Those in ASCII, but for the space and the tab.
-_CONTROLS = "\x0b\x0c\x1c\x1d\x1e\x1f"
 _STOPS_BEFORE_WHITE_SPACE = ".!?…"
-_STOPS = _STOPS_BEFORE_WHITE_SPACE + "。！？；｡؟۔।॥።"
+_STOPS = _STOPS_BEFORE_WHITE_SPACE + "。！？；｡؟۔।॥።፧។៕။։᠃།"
 _PAUSES_BEFORE_WHITE_SPACE = ",;:"
 _PAUSES = _PAUSES_BEFORE_WHITE_SPACE + "，、；：،؛"
 _CLOSERS = "\"'”’»)]}」』）】》〉〕］｝"
+# In some languages these close a quotation, in others they open one.
+_CLOSERS_BEFORE_WHITE_SPACE = _CLOSERS + "“‘«"
+# Words left out of a quotation: the dots end no sentence.
+_OMISSIONS = frozenset(["[…]", "(…)", "[...]", "(...)"])
 _ABBREVIATIONS = frozenset(
     "mr mrs ms dr prof sr jr st vs etc al approx inc ltd co corp dept est fig figs no nos vol ed eds pp sec cf e.g i.e "
     "eg ie jan feb mar apr jun jul aug sep sept oct nov dec u.s u.k a.m p.m gen col lt sgt capt rev hon gov sen rep "
@@ -35,18 +37,23 @@ _BLANK_LINES = re.compile(r"(?:\r\n|\n|\r(?!\n))(?:[^\S\n\r]*(?:\r\n|\n|\r(?!\n)
 _ITEM = r"(?=[ \t]*(?:[-*+•‣◦–·]|\(?[0-9]{1,3}[.)])[ \t])"
 _PARAGRAPHS = re.compile(rf"\n(?:(?:[^\S\n]*\n)+|{_ITEM})")
 _ANY_PARAGRAPHS = re.compile(rf"(?:\r\n|\n|\r(?!\n))(?:(?:[^\S\n\r]*(?:\r\n|\n|\r(?!\n)))+|{_ITEM})")
-# Stops and pauses that may be accepted. A pattern that begins with a set of characters is searched for five times faster
+# Stops and pauses that may be accepted. A pattern that begins with a set of characters is searched five times faster
 # than one that begins with a choice.
 _LIKELY_STOPS = re.compile(
     f"[{re.escape(_STOPS)}](?:(?<=[{_STOPS.removeprefix(_STOPS_BEFORE_WHITE_SPACE)}])"
-    f"|(?![^\\s\u2e80-\u9fff{re.escape(_CLOSERS)}]))"
+    f"|(?![^\\s\u2e80-\u9fff\\[{re.escape(_CLOSERS_BEFORE_WHITE_SPACE)}]))"
 )
 _LIKELY_PAUSES = re.compile(
     f"[{_PAUSES}](?:(?<=[{_PAUSES.removeprefix(_PAUSES_BEFORE_WHITE_SPACE)}])|(?=\\s))"
 )
 _CLOSING = re.compile(f"[{re.escape(_CLOSERS)}]*")
-# How far before its boundary a mark may stand: a stop, a few closers, a space.
-_MARK_REACH = 4
+# Closers, references as in `so.[12]`, and a French quotation mark, which has a space before it.
+_CLOSING_BEFORE_WHITE_SPACE = re.compile(
+    f"[{re.escape(_CLOSERS_BEFORE_WHITE_SPACE)}]*(?:\\[[0-9]{{1,3}}\\])*[{re.escape(_CLOSERS)}]*"
+    "(?:[ \u00a0\u202f]»(?=\\s|\\Z))?"
+)
+# How far before its boundary a mark may stand: a stop, a few closers, a reference or two, a space.
+_MARK_REACH = 16
 # Long enough for any abbreviation with the bracket before it.
 _ABBREVIATION_REACH = 10
 
@@ -250,7 +257,7 @@ class KeepingWhole:
 
 def blank_lines(text: str) -> Level:
     """Boundaries after blank lines."""
-    if "\r" not in text and not (_has_trailing_blanks(text) and _SPACED_BLANK_LINE.search(text)):
+    if "\r" not in text and not (_has_white_line(text) and _SPACED_BLANK_LINE.search(text)):
         return SeparatorLevel(text, "\n\n")
     places = [match.span() for match in _BLANK_LINES.finditer(text)]
     return PlaceLevel([start for start, _ in places], [end for _, end in places])
@@ -303,9 +310,9 @@ def separators(text: str, strings: Sequence[str]) -> Level:
     return PlaceLevel([start for start, _ in places], [end for _, end in places])
 
 
-def _has_trailing_blanks(text: str) -> bool:
-    """Whether white space may stand at the end of a line; a look that is cheaper than the search for it."""
-    return not text.isascii() or " \n" in text or "\t\n" in text or any(mark in text for mark in _CONTROLS)
+def _has_white_line(text: str) -> bool:
+    """Whether there may be a line of white space only; a look that is cheaper than the search for it."""
+    return any(map(str.isspace, text.split("\n")))
 
 
 def _after_line(text: str, at: int) -> int:
@@ -317,9 +324,12 @@ def _after_sentence(text: str, at: int) -> int | None:
     end = at + 1
     if end < len(text) and text[end] in _STOPS:
         return None  # the last of several stops ends the sentence
-    match = _CLOSING.match(text, end)
+    wants_space = text[at] in _STOPS_BEFORE_WHITE_SPACE
+    match = (_CLOSING_BEFORE_WHITE_SPACE if wants_space else _CLOSING).match(text, end)
     end = match.end() if match else end
-    if end == len(text) or text[at] not in _STOPS_BEFORE_WHITE_SPACE:
+    if text[at] in ".…" and (text[at - 1 : at + 2] in _OMISSIONS or text[at - 3 : at + 2] in _OMISSIONS):
+        return None
+    if end == len(text) or not wants_space:
         return end
     if text[at] == "…" and "\u2e80" <= text[end] <= "\u9fff":
         return end  # Chinese and Japanese put no space after it

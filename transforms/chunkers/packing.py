@@ -80,6 +80,9 @@ class Packer:
         overlap: Most tokens a chunk shares with the one before.
         ladder: Levels at which to cut, coarse to fine.
         by_kind: Ladders for what lies in a block of a certain kind.
+        levels: Levels that the ladder names besides the usual ones, and how to make them.
+        overlap_of: The level whose whole pieces an overlap consists of, or there is none; without it an overlap
+            starts on the best boundary at hand.
     """
 
     def __init__(
@@ -89,12 +92,16 @@ class Packer:
         overlap: int = 0,
         ladder: Ladder = PROSE,
         by_kind: Mapping[str, Ladder] | None = None,
+        levels: Mapping[str, Callable[[Measured], Level]] | None = None,
+        overlap_of: LevelName | None = None,
     ) -> None:
         self._measured = measured
         self._size = size
         self._overlap = overlap
         self._ladder = ladder
         self._by_kind = {"code": CODE, "table": TABLE} if by_kind is None else by_kind
+        self._own_levels = levels or {}
+        self._overlap_of = overlap_of
         self._levels: dict[LevelName, Level] = {}
         self._block_starts: list[int] = []
         self._barriers: list[int] = []
@@ -150,7 +157,7 @@ class Packer:
                 if depth == len(ladder):
                     piece = self._graphemes(lead, new, black, stop, size)
                     break
-                level = self._levels.get(ladder[depth]) or self._make_level(ladder[depth])
+                level = self.level(ladder[depth])
                 piece = self._longest(level, lead, new, black, stop, reach, size)
                 if piece:
                     break
@@ -223,7 +230,7 @@ class Packer:
         """Where a chunk after `previous` starts: the overlap that the settings allow, on the best boundary."""
         end = previous.end
         low = max(previous.new, self._barrier(end)) if self._barriers else previous.new
-        if low >= end:
+        if low >= end or (self._overlap_of and self.level(self._overlap_of).first(end - 1, new + 1) is None):
             return new
         low = max(low, self._measured.ruler.back(end, self._overlap), previous.start + 1)
         lead = self._first_that_fits(low, end, end, self._overlap)
@@ -243,8 +250,8 @@ class Packer:
         """
         measured = self._measured
         text, count = measured.text, measured.count
-        for name in _OVERLAP_LEVELS:
-            level, place = self._levels.get(name) or self._make_level(name), low - 1
+        for name in (self._overlap_of,) if self._overlap_of else _OVERLAP_LEVELS:
+            level, place = self.level(name), low - 1
             for _ in range(_TRIES):
                 boundary = level.first(place, high)
                 if boundary is None:
@@ -256,7 +263,7 @@ class Packer:
                     return start
                 place = boundary
         start = measured.edge_after(low)
-        if self._is_inside_whole(start):
+        if self._overlap_of or self._is_inside_whole(start):
             return None
         for _ in range(_TRIES):
             if start < high and not text[start].isspace() and count(start, end) <= budget:
@@ -288,10 +295,16 @@ class Packer:
         place = bisect_right(self._barriers, end) - 1
         return self._barriers[place] if place >= 0 else 0
 
+    def level(self, name: LevelName) -> Level:
+        """A level by its name, without the boundaries inside what is kept whole."""
+        return self._levels.get(name) or self._make_level(name)
+
     def _make_level(self, name: LevelName) -> Level:
         measured = self._measured
         level: Level
-        if isinstance(name, tuple):
+        if isinstance(name, str) and name in self._own_levels:
+            level = self._own_levels[name](measured)
+        elif isinstance(name, tuple):
             level = boundaries.separators(measured.text, name)
         elif name == "block":
             blocks = measured.blocks

@@ -1,0 +1,62 @@
+"""The strategy `sentence`: whole sentences, as many as fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from transforms.chunkers import boundaries
+from transforms.chunkers.base import Chunker
+from transforms.chunkers.boundaries import AnyOf, KeepingWhole, Level, PlaceLevel
+from transforms.chunkers.measured import Measured
+from transforms.chunkers.packing import Ladder, Packer, Piece, whole
+
+_WHOLE_SENTENCE = "whole sentence"
+_LADDER: Ladder = (_WHOLE_SENTENCE, "line", "clause", "word")
+_NO_PROSE = frozenset({"code", "table"})
+
+
+class SentenceChunker(Chunker):
+    """Whole sentences packed to the budget; only a sentence that is too large is cut, at lines, clauses or words.
+
+    A stop, a blank line, an item of a list and a block of the document end a sentence; a line break alone does not,
+    since prose is wrapped. Overlap is whole sentences from the end of the chunk before, and none where the last of
+    them is too large. Code and tables are no prose: they stay whole, or are cut at their lines and rows.
+
+    Raises:
+        ConfigError: If a setting is unknown or refused.
+    """
+
+    name: ClassVar[str] = "sentence"
+
+    def cut(self, measured: Measured, start: int, end: int) -> Iterable[Piece]:
+        """The slices of [start, end) that become chunks, in order."""
+        piece = whole(measured, start, end, self.chunk_size)
+        return [piece] if piece else measured.prepared(self, lambda: self._packer(measured)).pack(start, end)
+
+    def _packer(self, measured: Measured) -> Packer:
+        levels = {_WHOLE_SENTENCE: whole_sentences}
+        return Packer(
+            measured,
+            self.chunk_size,
+            self.chunk_overlap,
+            _LADDER,
+            levels=levels,
+            overlap_of=_WHOLE_SENTENCE,
+        )
+
+
+def whole_sentences(measured: Measured) -> Level:
+    """Boundaries after sentences, where the layout of the text ends one too.
+
+    Args:
+        measured: The document.
+    """
+    text, blocks = measured.text, measured.blocks
+    levels = [boundaries.paragraphs(text), boundaries.sentences(text)]
+    if blocks:
+        edges = PlaceLevel([block.end for block in blocks[:-1]], [block.start for block in blocks[1:]])
+        levels.insert(0, edges)
+    level: Level = AnyOf(levels)
+    spans = [(block.start, block.end) for block in blocks if block.kind in _NO_PROSE]
+    return KeepingWhole(level, spans) if spans else level
