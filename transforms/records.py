@@ -261,6 +261,12 @@ class DocumentChunks:
     notes: Mapping[str, int] = field(default_factory=dict)
 
 
+def path_of(document: Document) -> str:
+    """Path or URI of a document itself; empty if all that is known is the table that held it."""
+    source = document.source
+    return "" if source.row is not None and source.uri.lower().endswith(".parquet") else source.uri
+
+
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
     """A document, or a source of documents, that could not be processed.

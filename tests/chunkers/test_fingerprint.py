@@ -91,6 +91,10 @@ OTHERS = {
     "split_level": 4,
     "fallback": "token",
     "language": "go",
+    "max_chunk_lines": 40,
+    "overlap_lines": 3,
+    "join_records": True,
+    "max_lines": 12,
     "context": "full",
     "context_in_budget": True,
 }
@@ -265,6 +269,16 @@ DOCUMENTS = [
     ),
     document("one word", "x" * 150 + "1234567890" * 4 + "." * 70 + "\u00a0" * 20 + "end"),
     document("nothing", " \n\t\r\n\u3000"),
+    Document(
+        "timetable",
+        '{"ferry": {"stops": [{"name": "north quay", "at": [6.1, 7.2]}, {"name": "港", "at": []}], "note": ""},\n'
+        '"open": NaN, "text": "Ten minutes, whatever the weather. Then the next one leaves; so it says here."}',
+        "application/json",
+        blocks=(),
+    ),
+    Document(
+        "log", '{"at": 1}\n{"at": 2, "who": "Ito"}\nno JSON at all\n[3]', "application/jsonl", blocks=()
+    ),
 ]
 SETTINGS = [
     ("token", {"chunk_size": 16}),
@@ -280,6 +294,11 @@ SETTINGS = [
     ("heading_aware", {"chunk_size": 20, "chunk_overlap": 8, "tokenizer": "o200k_base"}),
     ("code", {"chunk_size": 24, "chunk_overlap": 4, "language": "python"}),
     ("code", {"chunk_size": 60, "tokenizer": "character", "language": "javascript"}),
+    ("code", {"chunk_size": 24, "max_chunk_lines": 3, "overlap_lines": 1}),
+    ("json", {"chunk_size": 24}),
+    ("json", {"chunk_size": 40, "chunk_overlap": 10, "tokenizer": "character", "join_records": True}),
+    ("markdown", {"chunk_size": 24, "chunk_overlap": 4}),
+    ("markdown", {"chunk_size": 90, "tokenizer": "character", "max_lines": 3}),
     ("heading_aware", {"chunk_size": 60, "chunk_overlap": 0, "tokenizer": "character"}),
     ("sentence", {"chunk_size": 24}),
     ("sentence", {"chunk_size": 60, "chunk_overlap": 30, "tokenizer": "character"}),

@@ -102,7 +102,7 @@ PIECES = (
     ),
 )
 TEXTS = st.one_of(soup(PIECES), soup(PIECES, min_size=8), st.text(max_size=120))
-MEDIA_TYPES = st.sampled_from(["text/plain", "text/markdown"])
+MEDIA_TYPES = st.sampled_from(["text/plain", "text/markdown", "application/json", "application/jsonl"])
 KINDS = ("heading", "paragraph", "table", "code", "list_item", "other", None)
 
 
@@ -136,7 +136,16 @@ SIZES = st.integers(1, 12) | st.integers(1, 80)
 OVERLAPS = st.just(0) | st.integers(0, 79)
 TOKENIZERS = st.sampled_from(["character", "cl100k_base", "o200k_base"])
 OWN_SETTINGS = {
-    "code": st.fixed_dictionaries({}, optional={"language": st.sampled_from(["python", "tsx", "sql"])}),
+    "code": st.fixed_dictionaries(
+        {},
+        optional={
+            "language": st.sampled_from(["python", "tsx", "sql"]),
+            "max_chunk_lines": st.integers(3, 9),
+            "overlap_lines": st.integers(0, 2),
+        },
+    ),
+    "json": st.fixed_dictionaries({}, optional={"join_records": st.booleans()}),
+    "markdown": st.fixed_dictionaries({}, optional={"max_lines": st.integers(0, 9)}),
     "recursive": st.fixed_dictionaries(
         {},
         optional={
@@ -215,7 +224,12 @@ def check_laws(chunker: Chunker, document: Document) -> None:
         assert after.overlap == max(0, before.end - after.start)
         overlap = text[after.start : before.end]
         # Windows share tokens of the whole text; alone, these can be more.
-        assert count(overlap) <= chunker.chunk_overlap or "token" in after.strategy.split(":")
+        lines = len(LINE_BREAK.findall(overlap)) + 1
+        assert (
+            count(overlap) <= chunker.chunk_overlap
+            or "token" in after.strategy.split(":")
+            or lines <= getattr(chunker, "overlap_lines", 0)
+        )
         assert text[before.end : after.end].strip(), "a chunk of overlap alone"
     assert len(chunks) < len(edges)
 

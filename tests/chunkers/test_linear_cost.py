@@ -15,6 +15,9 @@ from transforms.tokenizers.encodings import EncodingTokenizer, encoding_tokenize
 # A small budget shows what a cut costs, and an overlap what looking back does.
 BUDGETS = ({"chunk_size": 12, "chunk_overlap": 0}, {"chunk_size": 24, "chunk_overlap": 11})
 OWN_SETTINGS = {
+    "code": ({"language": "python", "max_chunk_lines": 5, "overlap_lines": 2},),
+    "json": ({"join_records": True},),
+    "markdown": ({"max_lines": 3},),
     "heading": ({"fallback": "heading_aware", "min_chunk_size": 1, "split_level": 6}, {"fallback": "token"}),
     "recursive": ({"separators": [["\n\n", "\r\n"], [". ", "; ", "、"], " "], "min_chunk_size": 5},),
 }

@@ -8,6 +8,8 @@ from transforms.chunkers.base import Chunker
 from transforms.chunkers.code import CodeChunker
 from transforms.chunkers.heading import HeadingChunker
 from transforms.chunkers.heading_aware import HeadingAwareChunker
+from transforms.chunkers.json import JsonChunker
+from transforms.chunkers.markdown import MarkdownChunker
 from transforms.chunkers.recursive import RecursiveChunker
 from transforms.chunkers.sentence import SentenceChunker
 from transforms.chunkers.token import TokenChunker
@@ -21,6 +23,8 @@ CHUNKERS: dict[str, type[Chunker]] = {
         CodeChunker,
         HeadingAwareChunker,
         HeadingChunker,
+        JsonChunker,
+        MarkdownChunker,
         RecursiveChunker,
         SentenceChunker,
         TokenChunker,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from transforms.chunkers.measured import Measured
 from transforms.chunkers.packing import Piece, joined
@@ -11,6 +11,7 @@ from transforms.parsers.outline import Node
 from transforms.records import Span
 
 Path = tuple[str, ...]
+Below = Callable[[Path, str], Path]
 
 
 def pack_outline(
@@ -20,12 +21,13 @@ def pack_outline(
     size: int,
     cut: Callable[[int, int], Iterator[Piece]],
     path: Path = (),
-    below: Callable[[Path, str], Path] = lambda path, name: (*path, name),
+    below: Below = lambda path, name: (*path, name),
 ) -> Iterator[Piece]:
     """Chunks of a text that has an outline.
 
     Neighbours share a chunk while they fit and neither is `alone`. A node that does not fit is opened: what it
-    consists of is packed the same way, its pieces under its first one.
+    consists of is packed the same way, its pieces under its first one. What ends it, such as a bracket, goes with
+    its last piece if that fits; the bracket that begins a JSON value goes with the first part inside.
 
     Args:
         measured: The document; it learns the paths of its parts.
@@ -37,6 +39,8 @@ def pack_outline(
         below: The path of a part from the path of what it is in and its name.
     """
     placed = 0
+    # The piece placed last waits for the closing bracket of what it is in.
+    waiting: Piece | None = None
     levels = [_Level(measured, nodes, *span, path)]
     levels[0].is_opened = False
     while levels:
@@ -45,19 +49,47 @@ def pack_outline(
             levels.pop()
             continue
         (start, end), place = level.parts[level.at]
+        is_leading = level.leads_into_next(size)
+        if is_leading:
+            level.at += 1
+            (_, end), place = level.parts[level.at]
         node = level.nodes[place] if place >= 0 else None
         path = below(level.path, node.name) if node and node.name else level.path
         measured.enter(start, path)
-        level.at, piece = joined(measured, level.parts, level.at, level.neighbours(), size)
+        if is_leading:
+            level.at, piece = level.at + 1, None
+        else:
+            level.at, piece = joined(measured, level.parts, level.at, level.neighbours(), size)
         if piece is None and node and len(node.children):
             levels.append(_Level(measured, node.children, start, end, path, level.parent))
+            if is_leading and level.is_opened:
+                level.parent, level.is_opened = placed, False
+            continue
+        is_closing = node is None and level.at == len(level.parts) and len(levels) > 1
+        if piece and waiting and is_closing and _extend(measured, waiting, piece.end, size):
             continue
         for each in [piece] if piece else cut(start, end):
+            if waiting:
+                yield waiting
             each.parent = level.parent
-            yield each
+            waiting = each
             if level.is_opened:
                 level.parent, level.is_opened = placed, False
             placed += 1
+    if waiting:
+        yield waiting
+
+
+def _extend(measured: Measured, piece: Piece, end: int, size: int) -> bool:
+    """Lengthen a piece up to `end` if that fits."""
+    size = measured.room(piece.start, size)
+    if piece.over_budget or end > measured.reach(piece.start, size):
+        return False
+    tokens = measured.count(piece.start, end)
+    if tokens > size:
+        return False
+    piece.end, piece.tokens = end, tokens
+    return True
 
 
 class _Level:
@@ -87,6 +119,7 @@ class _Level:
         path: Path,
         parent: int | None = None,
     ) -> None:
+        self._measured = measured
         self.nodes = nodes
         self.path = path
         self.parent = parent
@@ -94,23 +127,28 @@ class _Level:
         self.at = 0
         self._loner = -1
         # Of a million elements hardly any is opened, and only those become nodes.
-        spans = (
-            zip(nodes.starts, nodes.ends, strict=True) if isinstance(nodes, Members) else map(_span, nodes)
-        )
+        self._has_members = isinstance(nodes, Members)
         self.parts: list[tuple[Span, int]] = []
-        for place, span in enumerate(spans):
-            self._fill(measured, start, span[0])
+        for place, span in enumerate(self._spans()):
+            self._fill(start, span[0])
             self.parts.append((span, place))
             start = span[1]
-        self._fill(measured, start, end)
+        self._fill(start, end)
 
-    def _fill(self, measured: Measured, start: int, end: int) -> None:
-        if start < end and measured.begin(start, end) < end:
+    def _spans(self) -> Iterable[Span]:
+        """Spans of the children, which divide no grapheme cluster."""
+        if isinstance(self.nodes, Members):
+            return zip(self.nodes.starts, self.nodes.ends, strict=True)
+        edge = self._measured.edge_before
+        return ((edge(node.start), edge(node.end)) for node in self.nodes)
+
+    def _fill(self, start: int, end: int) -> None:
+        if start < end and self._measured.begin(start, end) < end:
             self.parts.append(((start, end), -1))
 
     def neighbours(self) -> int:
         """End of the parts that the next one may share a chunk with."""
-        if isinstance(self.nodes, Members):
+        if self._has_members:
             return len(self.parts)
         if self._loner < self.at:
             self._loner = self.at
@@ -118,10 +156,13 @@ class _Level:
                 self._loner += 1
         return max(self._loner, self.at + 1)
 
+    def leads_into_next(self, size: int) -> bool:
+        """Whether the next part is the opening bracket before a member that does not fit."""
+        if not self._has_members or self.parts[self.at][1] >= 0 or self.at + 1 == len(self.parts):
+            return False
+        after = self.at + 1
+        return joined(self._measured, self.parts, after, after + 1, size)[1] is None
+
     def _is_alone(self, part: int) -> bool:
         place = self.parts[part][1]
         return place >= 0 and self.nodes[place].alone
-
-
-def _span(node: Node) -> Span:
-    return node.start, node.end

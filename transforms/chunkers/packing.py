@@ -137,7 +137,7 @@ class Packer:
 
     def _pack_region(self, start: int, end: int) -> Iterator[Piece]:
         measured = self._measured
-        text, reach_from, begin, finish = measured.text, measured.ruler.reach, measured.begin, measured.finish
+        text, reach_from, begin, finish = measured.text, measured.reach, measured.begin, measured.finish
         room = measured.room
         previous = None
         new = begin(start, end)
@@ -214,7 +214,7 @@ class Packer:
         measured = self._measured
         bare = max(new, measured.edge_before(black))
         for lead in dict.fromkeys((start, new, bare)):
-            edge = measured.edge_before(min(measured.ruler.reach(lead, size), stop))
+            edge = measured.edge_before(min(measured.reach(lead, size), stop))
             while edge > black:
                 end = measured.finish(edge, new)
                 tokens = measured.count(lead, end)
@@ -259,14 +259,19 @@ class Packer:
                 start = measured.edge_after(boundary)
                 if start < high and text[start].isspace():
                     start = measured.begin(start, high)
-                if start < high and count(start, end) <= budget:
+                if start < high and end <= measured.reach(start, budget) and count(start, end) <= budget:
                     return start
                 place = boundary
         start = measured.edge_after(low)
         if self._overlap_of or self._is_inside_whole(start):
             return None
         for _ in range(_TRIES):
-            if start < high and not text[start].isspace() and count(start, end) <= budget:
+            if (
+                start < high
+                and not text[start].isspace()
+                and end <= measured.reach(start, budget)
+                and count(start, end) <= budget
+            ):
                 return start
             start = measured.edge_after(start + 1)
         return None
@@ -349,7 +354,7 @@ def joined(
     """
     start = measured.begin(*parts[at][0])
     size = measured.room(start, size)
-    reach = measured.ruler.reach(start, size)
+    reach = measured.reach(start, size)
     after = at + 1
     while after < limit and measured.finish(parts[after][0][1], start) <= reach:
         after += 1

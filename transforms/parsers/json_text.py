@@ -57,7 +57,7 @@ def outline_json(text: str) -> Node | None:
     return Node(0, len(text), "$", _children(text, 0, len(text)))
 
 
-def outline_json_lines(text: str) -> tuple[list[Node], int]:
+def outline_json_lines(text: str, *, alone: bool = False) -> tuple[list[Node], int]:
     """The outline of JSON lines: a node for each line that is not blank; and how many of them are not JSON.
 
     A node spans its line without the white space around, and is named `$[0]`, `$[1]`, ... in order. A line that is
@@ -65,6 +65,7 @@ def outline_json_lines(text: str) -> tuple[list[Node], int]:
 
     Args:
         text: The text; its lines may end in LF, CRLF or CR.
+        alone: Whether each line is a chunk by itself.
     """
     nodes: list[Node] = []
     bad = 0
@@ -76,7 +77,8 @@ def outline_json_lines(text: str) -> tuple[list[Node], int]:
         start = end - len(line.lstrip(_WHITE_SPACE))
         is_json = _is_json(line if nodes else line.removeprefix(_BOM))
         bad += not is_json
-        nodes.append(Node(start, end, f"$[{len(nodes)}]", _children(text, start, end) if is_json else ()))
+        children = _children(text, start, end) if is_json else ()
+        nodes.append(Node(start, end, f"$[{len(nodes)}]", children, alone))
     return nodes, bad
 
 
