@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from transforms.chunkers import get_chunker
+from transforms.errors import ParseError
+from transforms.parsers import ParseSettings, parse
 from transforms.parsers.ocr import OcrRegion, OcrResult
-from transforms.records import Location, Source
+from transforms.records import Location, RawDocument, Source
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 REGIONS = st.builds(
@@ -121,3 +125,61 @@ def test_every_region_that_is_not_blank_is_one_paragraph(regions):
     assert "\n\n".join(slices(document)) == document.text
     seen = "".join("".join(region.text.removeprefix("\ufeff").split()) for region in kept)
     assert "".join(document.text.split()) == seen
+
+
+# -------------------------------------------------------------------------------------------------- as a file
+
+
+def parsed(content, uri="scans/scan.ocr.json", media_type=None, **facts):
+    raw = RawDocument("scan", content, media_type, source=Source(uri=uri), **facts)
+    return parse(raw, ParseSettings())
+
+
+SCAN = b"""{"engine": "tesseract", "regions": [
+  {"text": "Harbour rules apply.", "confidence": 0.9, "box": [10, 30, 200, 42], "page": 1},
+  {"text": "No boats.", "page": 2}
+]}"""
+
+
+def test_a_file_by_the_name_of_an_ocr_result_is_the_document_that_was_scanned():
+    document = parsed(SCAN, title="Rules", tenant_id="port", acl_labels=("a",))
+    assert document.text == "Harbour rules apply.\n\nNo boats."
+    assert (document.parser_name, document.media_type) == ("ocr", "application/vnd.chunkmill.ocr+json")
+    assert (document.title, document.tenant_id, document.acl_labels) == ("Rules", "port", ("a",))
+    assert document.source.content_sha256 == hashlib.sha256(SCAN).hexdigest()
+    (chunk,) = get_chunker("recursive").chunk(document)
+    assert chunk.locations == (Location(1, (10, 30, 200, 42)), Location(2))
+
+
+def test_the_media_type_tells_an_ocr_result_too():
+    assert parsed(SCAN, "scans/1", "application/vnd.chunkmill.ocr+json").text.startswith("Harbour")
+    assert parsed(SCAN.decode(), "scans/1", "Application/vnd.chunkmill.OCR+json").text.startswith("Harbour")
+
+
+def test_other_json_is_no_ocr_result():
+    assert parsed(SCAN, "scans/scan.json").parser_name == "plain_text"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"{", "Invalid JSON"),
+        (b"[]", "should be an object"),
+        (b'{"regions": []}', "engine: Field required"),
+        (
+            b'{"engine": "e", "regions": [{"text": "a", "page": 0}]}',
+            "regions.0.page: Input should be greater",
+        ),
+        (b'{"engine": "e", "regions": [{"text": "a", "angle": 1}]}', "regions.0.angle: Extra inputs"),
+        (b"[" * 100_000, "Invalid JSON"),
+    ],
+)
+def test_what_should_be_an_ocr_result_and_is_none_is_refused_with_the_place(content, message):
+    with pytest.raises(ParseError, match=message) as refused:
+        parsed(content)
+    assert refused.value.reason == "bad_ocr"
+
+
+def test_an_ocr_result_without_regions_is_a_blank_document():
+    document = parsed(b'{"engine": "e", "regions": []}')
+    assert get_chunker("recursive").chunk_document(document).status == "blank"

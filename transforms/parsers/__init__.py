@@ -7,15 +7,18 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from transforms.errors import ParseError
+from transforms.parsers.asciidoc import parse_asciidoc
 from transforms.parsers.decoding import decode, known_charset, normalize
 from transforms.parsers.delimited import parse_delimited
 from transforms.parsers.html_text import parse_html
 from transforms.parsers.markdown import parse_markdown
-from transforms.parsers.media_types import is_text, media_type_of, split_media_type
+from transforms.parsers.media_types import OCR, is_text, media_type_of, split_media_type
+from transforms.parsers.ocr import read_ocr
 from transforms.parsers.plain_text import parse_plain_text
 from transforms.records import Block, Document, RawDocument
 
@@ -69,6 +72,7 @@ _PLAIN_TEXT = Parser("plain_text", "1", parse_plain_text)
 _DELIMITED = Parser("delimited", "1", parse_delimited)
 PARSERS: dict[str, Parser] = {
     "text/plain": _PLAIN_TEXT,
+    "text/asciidoc": Parser("asciidoc", "1", parse_asciidoc),
     "text/csv": _DELIMITED,
     "text/html": Parser("html", "1", parse_html),
     "text/markdown": Parser("markdown", "2", parse_markdown),
@@ -83,9 +87,12 @@ def parse(raw: RawDocument, settings: ParseSettings) -> Document:
     they are, moved where normalising the text moved it. The metadata gain `decoding`, what was done to get
     the text, and `front_matter`.
 
+    An OCR result, told by media type or a name that ends in `.ocr.json`, becomes the document that was scanned.
+
     Raises:
         ParseError: `too_large`; `no_parser` for a binary format; `not_text` or `undecodable`, see `decode`;
-            `bad_blocks` if the blocks that came with the text do not fit it.
+            `bad_blocks` if the blocks that came with the text do not fit it; `bad_ocr` for what should be an OCR
+            result and is none.
     """
     content = raw.content
     source = content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
@@ -105,8 +112,23 @@ def parse(raw: RawDocument, settings: ParseSettings) -> Document:
     else:
         raise ParseError("no_parser", f"there is no parser of {media_type}; give its text, or leave it out")
 
-    parser = PARSERS.get(media_type, _PLAIN_TEXT)
     metadata = dict(raw.metadata)
+    if changes := decoded.changes():
+        metadata["decoding"] = changes
+    digest = raw.source.content_sha256 or hashlib.sha256(source).hexdigest()
+    facts: dict[str, Any] = {
+        "document_id": raw.document_id,
+        "language": raw.language,
+        "license": raw.license,
+        "acl_labels": raw.acl_labels,
+        "tenant_id": raw.tenant_id,
+        "source": replace(raw.source, content_sha256=digest),
+    }
+    if media_type == OCR and raw.blocks is None:
+        scanned = read_ocr(decoded.text).to_document(**facts, title=raw.title, metadata=metadata)
+        return replace(scanned, media_type=media_type)
+
+    parser = PARSERS.get(media_type, _PLAIN_TEXT)
     blocks = raw.blocks
     if blocks is not None:
         encoding = decoded.encoding or "utf-8"
@@ -115,22 +137,14 @@ def parse(raw: RawDocument, settings: ParseSettings) -> Document:
     elif settings.markdown or parser is _PLAIN_TEXT:
         blocks, found = parser.read(decoded.text)
         metadata |= found
-    if changes := decoded.changes():
-        metadata["decoding"] = changes
-    digest = raw.source.content_sha256 or hashlib.sha256(source).hexdigest()
     try:
         return Document(
-            document_id=raw.document_id,
+            **facts,
             text=decoded.text,
             media_type=media_type,
             blocks=blocks,
             title=raw.title or _title(metadata.get("front_matter")),
-            language=raw.language,
-            license=raw.license,
-            acl_labels=raw.acl_labels,
-            tenant_id=raw.tenant_id,
             metadata=metadata,
-            source=replace(raw.source, content_sha256=digest),
             parser_name=parser.name,
             parser_version=parser.version,
         )

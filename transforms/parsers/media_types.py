@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+# What an OCR engine has read, see `transforms.parsers.ocr`.
+OCR = "application/vnd.chunkmill.ocr+json"
+
 _EXTENSIONS = {
     "text/markdown": "md markdown mdown mkd mkdn mdwn mdx qmd rmd",
     "text/plain": "txt text log",
@@ -156,6 +159,8 @@ _BINARIES = ("application/", "audio/", "font/", "image/", "message/", "model/", 
 
 def media_type_of(name: str) -> str | None:
     """Media type of a file name, path or URI by its extension, in any case; None if it tells nothing."""
+    if name.lower().endswith(".ocr.json"):
+        return OCR
     stem, dot, extension = name.rpartition("/")[2].rpartition(".")
     return _BY_EXTENSION.get(extension.lower()) if stem and dot else None
 

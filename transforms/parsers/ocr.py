@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
+from transforms.errors import ParseError
 from transforms.parsers.decoding import normalize
 from transforms.records import Block, Document, Location, Source
 
@@ -107,3 +108,21 @@ class OcrResult(BaseModel):
             parser_name="ocr",
             parser_version="1",
         )
+
+
+def read_ocr(text: str) -> OcrResult:
+    """The OCR result that a JSON text is: `{"engine": "...", "regions": [{"text": "...", "page": 1}, ...]}`.
+
+    Args:
+        text: The text.
+
+    Raises:
+        ParseError: `bad_ocr`, if it is none.
+    """
+    try:
+        return OcrResult.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        what = f"{place}: {first['msg']}" if place else first["msg"]
+        raise ParseError("bad_ocr", f"is no OCR result: {what}; it needs `engine` and `regions`") from None

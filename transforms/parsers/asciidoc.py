@@ -1,0 +1,117 @@
+"""AsciiDoc: section titles, delimited blocks and paragraphs, as blocks that hold every character of the text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from transforms.records import Block, BlockKind
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+# Markdown's `#` is read too.
+_TITLE = re.compile(r"(={1,6}|#{1,6})[ \t]+(\S.*)")
+_DELIMITER = re.compile(r"-{4,}|\.{4,}|/{4,}|\+{4,}|={4,}|_{4,}|\*{4,}|~{4,}|--|[|,:!]={3,}|`{3,}[^`]*")
+_KINDS: Mapping[str, BlockKind] = {"-": "code", ".": "code", "`": "code", "_": "quote", "|": "table"}
+_OPEN_BLOCK = "--"
+# Lines that say something of the block below: attributes, a caption, a comment.
+_ABOUT = re.compile(r"\[.*\]|\.[^\s.].*|//(?!/).*|:!?\w[\w-]*!?:(?:[ \t].*)?")
+_ATTRIBUTE = re.compile(r":(\w[\w-]*):(?:[ \t]+(.*))?")
+_ITEM = re.compile(
+    r"[ \t]*(?:\*{1,5}|-|\.{1,5}|[0-9]+\.|[a-zA-Z]\.|<[0-9.]+>)[ \t]+\S|\S.*?(?:::|;;)(?:[ \t]|$)"
+)
+_LONGEST_TITLE = 1000
+
+
+def parse_asciidoc(text: str) -> tuple[tuple[Block, ...], Mapping[str, object]]:
+    """Blocks of an AsciiDoc text, and the title and attributes of its header as `front_matter`.
+
+    A heading is a line after a blank one that begins with one to six `=`, of that level, outside every delimited
+    block. Such a block (listing, literal, comment, example, quote, sidebar, table) is one block from its
+    attributes to the same delimiter again; one that is never closed holds all that follows. What blank lines part
+    besides is a paragraph, or a list item if it begins as one. Titles of two lines are not read, as `asciidoctor`
+    reads them in its compatibility mode only.
+
+    Args:
+        text: The text; its lines may end in LF, CRLF or CR.
+    """
+    blocks = tuple(_Reader(text).read())
+    header = _header(text, blocks)
+    return blocks, {"front_matter": header} if header else {}
+
+
+class _Reader:
+    """The blocks of an AsciiDoc text, read line by line.
+
+    Args:
+        text: The text.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        # The block that has begun: where, what it is so far, the end of its last line, and what will close it.
+        self._start: int | None = None
+        self._kind: BlockKind = "other"
+        self._end = 0
+        self._closing = ""
+
+    def read(self) -> Iterator[Block]:
+        """All blocks, in order."""
+        for found in _LINE.finditer(self._text):
+            line = found[0].rstrip()
+            start, end = found.start(), found.start() + len(line)
+            if self._closing:
+                self._end = end if line else self._end
+                if line == self._closing:
+                    yield from self._close()
+            elif not line:
+                yield from self._close()
+            else:
+                yield from self._take(line, start, end)
+        yield from self._close()
+
+    def _take(self, line: str, start: int, end: int) -> Iterator[Block]:
+        """A line that is not blank and in no delimited block."""
+        is_start = self._start is None or self._kind == "other"
+        title = _TITLE.fullmatch(line) if is_start else None
+        if title:
+            yield from self._close()
+            yield Block("heading", start, end, len(title[1]), title[2][:_LONGEST_TITLE])
+        elif _DELIMITER.fullmatch(line) and line != _OPEN_BLOCK:
+            if not is_start:
+                yield from self._close()
+            self._begin(start, _KINDS.get(line[0], "other"), end)
+            # Where a fence opens it may name a language.
+            self._closing = "`" * (len(line) - len(line.lstrip("`"))) or line
+        elif _ABOUT.fullmatch(line) and is_start:
+            self._begin(start, "other", end)
+        elif is_start:
+            self._begin(start, "list_item" if _ITEM.match(line) else "paragraph", end)
+        else:
+            if self._kind == "list_item" and _ITEM.match(line):
+                yield from self._close()
+                self._begin(start, "list_item", end)
+            self._end = end
+
+    def _begin(self, start: int, kind: BlockKind, end: int) -> None:
+        """Begin a block, or say what it is whose attributes have been read."""
+        self._start = start if self._start is None else self._start
+        self._kind, self._end = kind, end
+
+    def _close(self) -> Iterator[Block]:
+        if self._start is not None:
+            yield Block(self._kind, self._start, self._end)
+        self._start, self._kind, self._closing = None, "other", ""
+
+
+def _header(text: str, blocks: tuple[Block, ...]) -> dict[str, object]:
+    """Title and attributes of the document."""
+    for place, block in enumerate(blocks):
+        if block.kind == "heading" and block.level == 1:
+            header: dict[str, object] = {"title": block.title}
+            for line in text[block.end : blocks[place + 1].end].splitlines() if blocks[place + 1 :] else ():
+                if found := _ATTRIBUTE.fullmatch(line.strip()):
+                    header[found[1]] = found[2] or ""
+            return header
+        if block.kind != "other":
+            break
+    return {}
