@@ -124,3 +124,8 @@ def test_blocks_of_any_text_are_in_order_and_not_blank(parse, text):
     blocks = parse(text)[0]
     assert all(text[block.start : block.end].strip() for block in blocks)
     assert all(before.end <= after.start for before, after in pairwise(blocks))
+
+
+def test_a_tag_in_the_value_of_an_attribute_is_none():
+    text = '<a title="see <table> and <h1> here" href="#">x</a><h2>Real</h2>'
+    assert [(block.kind, block.title) for block in parse_html(text)[0]] == [("heading", "Real")]

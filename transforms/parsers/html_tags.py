@@ -6,6 +6,7 @@ import html
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 _TAG = re.compile(r"<(?:!--|[!?]|(/?)([a-zA-Z][^\s/>]*)(>?))")
 _TAG_STOP = re.compile(r"""=\s*(["'])|>""")
@@ -31,16 +32,24 @@ class Tag:
     is_end: bool = False
 
 
-def tags(text: str, start: int, end: int) -> Iterator[Tag]:
+def tags(text: str, start: int, end: int, names: str = "") -> Iterator[Tag]:
     """The tags of an HTML text in order, with what is never seen (comments, scripts) as part of them.
 
     Args:
         text: The text.
         start: First character, in code points.
         end: End of what is read.
+        names: A pattern for the names of the tags that are wanted, which is much faster than all of them; without it
+            all are.
     """
-    at = start
-    while found := _TAG.search(text, at, end):
+    tag = _tag_named(names) if names else _TAG
+    at = outside = start
+    while found := tag.search(text, at, end):
+        opened = text.rfind("<", outside, found.start()) if names else -1
+        if opened >= 0 and text.find(">", opened, found.start()) < 0:
+            # It stands in the value of an attribute.
+            at = found.end()
+            continue
         name = (found[2] or "").lower()
         if found[3]:
             at = found.end()
@@ -55,7 +64,14 @@ def tags(text: str, start: int, end: int) -> Iterator[Tag]:
         if name in _UNSEEN and not found[1]:
             closing = _UNSEEN[name].search(text, at, end)
             at = closing.start() if closing else end
+        outside = at
         yield Tag(found.start(), at, name, bool(found[1]))
+
+
+@lru_cache
+def _tag_named(names: str) -> re.Pattern[str]:
+    unseen = "|".join(_UNSEEN)
+    return re.compile(rf"<(?:!--|(/?)((?:{names}|{unseen})(?=[\s/>]))(>?))", re.IGNORECASE)
 
 
 def _tag_end(text: str, at: int, end: int) -> int:

@@ -9,6 +9,7 @@ from transforms.parsers.html_tags import Tag, tags, unescaped
 from transforms.records import Block
 
 _HEADING = re.compile(r"h[1-6]")
+_NAMES = "h[1-6]|table|pre|title"
 _LONGEST_TITLE = 1000
 _SPACES = re.compile(r"[ \t\n\f\r]+")
 
@@ -24,11 +25,8 @@ def parse_html(text: str) -> tuple[tuple[Block, ...], Mapping[str, object]]:
         text: The text.
     """
     reader = _Reader(text)
-    at = 0
-    for tag in tags(text, 0, len(text)):
-        reader.take_text(at, tag.start)
-        reader.take_tag(tag)
-        at = tag.end
+    for tag in tags(text, 0, len(text), _NAMES):
+        reader.take(tag)
     reader.close(len(text))
     front_matter = {"title": reader.title} if reader.title else {}
     return tuple(reader.blocks), {"front_matter": front_matter} if front_matter else {}
@@ -45,17 +43,12 @@ class _Reader:
         self._text = text
         self.blocks: list[Block] = []
         self.title = ""
-        # The element that is open and will be a block, where it starts, and how often its name is open in it.
+        # The element that is open and will be a block: where it starts, where its first tag ends, and how often its
+        # name is open in it.
         self._element: str | None = None
-        self._start = self._depth = 0
-        self._pieces: list[str] = []
+        self._start = self._inside = self._depth = 0
 
-    def take_text(self, start: int, end: int) -> None:
-        """Text between two tags."""
-        if self._element and (self._element == "title" or _HEADING.fullmatch(self._element)):
-            self._pieces.append(unescaped(self._text[start:end]))
-
-    def take_tag(self, tag: Tag) -> None:
+    def take(self, tag: Tag) -> None:
         """The next tag."""
         name, is_heading = tag.name, bool(_HEADING.fullmatch(tag.name))
         if self._element in ("table", "pre"):
@@ -65,9 +58,9 @@ class _Reader:
                     self.close(tag.end)
         elif tag.is_end:
             if self._element and (name == self._element or (is_heading and self._element != "title")):
-                self._close_titled(tag.end)
+                self._close_titled(tag)
         elif is_heading or name in ("table", "pre") or (name == "title" and not self.title):
-            self._element, self._start, self._depth, self._pieces = name, tag.start, 1, []
+            self._element, self._start, self._inside, self._depth = name, tag.start, tag.end, 1
 
     def close(self, end: int) -> None:
         """End a table or preformatted text, if one is open."""
@@ -76,12 +69,20 @@ class _Reader:
             self.blocks.append(Block("table" if self._element == "table" else "code", self._start, end))
         self._element = None
 
-    def _close_titled(self, end: int) -> None:
-        title = _SPACES.sub(" ", "".join(self._pieces)).strip()[:_LONGEST_TITLE]
+    def _close_titled(self, last: Tag) -> None:
+        title = _SPACES.sub(" ", _shown(self._text, self._inside, last.start)).strip()[:_LONGEST_TITLE]
         if self._element == "title":
             self.title = title
         elif title:
-            self.blocks.append(
-                Block("heading", self._start, end, level=int((self._element or "h1")[1]), title=title)
-            )
+            level = int((self._element or "h1")[1])
+            self.blocks.append(Block("heading", self._start, last.end, level=level, title=title))
         self._element = None
+
+
+def _shown(text: str, start: int, end: int) -> str:
+    """What a reader sees of a part of the source: its text without tags."""
+    pieces = []
+    for tag in tags(text, start, end):
+        pieces.append(unescaped(text[start : tag.start]))
+        start = tag.end
+    return "".join([*pieces, unescaped(text[start:end])])
