@@ -647,21 +647,27 @@ def _token_faults(
 
 def _span_faults(chunks: Sequence[_Chunk], entry: _Entry | None) -> Iterator[Fault]:
     before = None
+    hulls: dict[str, tuple[int, int]] = {}
     for chunk in chunks:
         if not chunk.text.strip():
             yield _fault(chunk, "blank", "the text is blank")
-        if message := _span_message(chunk, before, entry):
+        start, end = hulls[chunk.chunk_id] = (chunk.start_char, chunk.end_char)
+        around = hulls.get(chunk.parent_id) if chunk.parent_id else None
+        # The children of a chunk are parts of it: order and overlap are those of the chunks around them.
+        is_child = around is not None and around[0] <= start and end <= around[1]
+        neighbour = None if is_child else before
+        if message := _span_message(chunk, neighbour, entry):
             yield _fault(chunk, "span", message)
-        if not chunk.is_derived and not (before and before.is_derived):
-            shared = _shared(before, chunk) if before else 0
+        if not chunk.is_derived and not (neighbour and neighbour.is_derived):
+            shared = _shared(neighbour, chunk) if neighbour else 0
             if chunk.overlap_chars != shared:
                 message = f"says {chunk.overlap_chars} characters, the chunk before has {shared} of them"
                 yield _fault(chunk, "overlap", message)
-        first, last = (before.line_start, before.line_end) if before else (1, 1)
+        first, last = (neighbour.line_start, neighbour.line_end) if neighbour else (1, 1)
         if not (first <= chunk.line_start <= chunk.line_end >= last):
             message = f"lines {chunk.line_start} to {chunk.line_end} follow lines {first} to {last}"
             yield _fault(chunk, "lines", message)
-        before = chunk
+        before = before if is_child else chunk
 
 
 def _span_message(chunk: _Chunk, before: _Chunk | None, entry: _Entry | None) -> str | None:

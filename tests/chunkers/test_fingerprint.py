@@ -87,6 +87,12 @@ OTHERS = {
     "chunk_overlap": 7,
     "tokenizer": "o200k_base",
     "separators": ["\n"],
+    "delimiters": [";"],
+    "merge": False,
+    "overlap_percent": 10,
+    "budget": "soft",
+    "drop_delimiters": True,
+    "child_delimiters": ["\n"],
     "min_chunk_size": 5,
     "split_level": 4,
     "fallback": "token",
@@ -157,7 +163,7 @@ def test_an_unknown_setting_is_refused_with_those_that_are_known(name, setting):
 
 
 def test_an_unknown_strategy_is_refused_with_those_that_are_known():
-    with pytest.raises(ConfigError, match=r"^chunker='words': unknown strategy; known are code, heading,"):
+    with pytest.raises(ConfigError, match=r"^chunker='words': unknown strategy; known are code, delimiter, "):
         get_chunker("words")
 
 
@@ -300,6 +306,10 @@ SETTINGS = [
     ("markdown", {"chunk_size": 24, "chunk_overlap": 4}),
     ("markdown", {"chunk_size": 90, "tokenizer": "character", "max_lines": 3}),
     ("heading_aware", {"chunk_size": 60, "chunk_overlap": 0, "tokenizer": "character"}),
+    ("delimiter", {"chunk_size": 24, "overlap_percent": 20}),
+    ("delimiter", {"chunk_size": 40, "chunk_overlap": 15, "tokenizer": "character", "budget": "soft"}),
+    ("delimiter", {"chunk_size": 30, "delimiters": "\n`. `。", "drop_delimiters": True, "merge": False}),
+    ("delimiter", {"chunk_size": 60, "delimiters": ["\n\n"], "child_delimiters": ["\n", ". "]}),
     ("sentence", {"chunk_size": 24}),
     ("sentence", {"chunk_size": 60, "chunk_overlap": 30, "tokenizer": "character"}),
     *((name, {"chunk_size": 32, "context": "full", "context_in_budget": True}) for name in CHUNKERS),

@@ -15,6 +15,11 @@ from transforms.tokenizers.encodings import EncodingTokenizer, encoding_tokenize
 # A small budget shows what a cut costs, and an overlap what looking back does.
 BUDGETS = ({"chunk_size": 12, "chunk_overlap": 0}, {"chunk_size": 24, "chunk_overlap": 11})
 OWN_SETTINGS = {
+    "delimiter": (
+        {"delimiters": [". ", "\n", ".."], "drop_delimiters": True, "child_delimiters": [" "]},
+        {"budget": "soft", "delimiters": " "},
+        {"merge": False},
+    ),
     "code": ({"language": "python", "max_chunk_lines": 5, "overlap_lines": 2},),
     "json": ({"join_records": True},),
     "markdown": ({"max_lines": 3},),

@@ -6,6 +6,7 @@ from typing import Any
 
 from transforms.chunkers.base import Chunker
 from transforms.chunkers.code import CodeChunker
+from transforms.chunkers.delimiter import DelimiterChunker
 from transforms.chunkers.heading import HeadingChunker
 from transforms.chunkers.heading_aware import HeadingAwareChunker
 from transforms.chunkers.json import JsonChunker
@@ -21,6 +22,7 @@ CHUNKERS: dict[str, type[Chunker]] = {
     kind.name: kind
     for kind in (
         CodeChunker,
+        DelimiterChunker,
         HeadingAwareChunker,
         HeadingChunker,
         JsonChunker,

@@ -170,6 +170,11 @@ class Chunker(BaseModel, ABC):
                 f"half a surrogate pair at {error.start}; replace it, as reading a document does",
             ) from None
 
+    @property
+    def makes_children(self) -> bool:
+        """Whether chunks stand inside others, which only the outermost chunker can have."""
+        return False
+
     @cached_property
     def counter(self) -> Tokenizer:
         """The tokenizer itself, loaded when first needed."""
@@ -244,6 +249,8 @@ def nested_chunker(value: object, info: ValidationInfo) -> object:
                 raise ConfigError(f"{info.field_name}.{error.setting}", error.value, error.message) from None
             raise
     if isinstance(value, Chunker):
+        if value.makes_children:
+            raise ConfigError(str(info.field_name), value.name, "cuts children, as only the outermost may")
         if value.chunk_size > inherited["chunk_size"]:
             limit = inherited["chunk_size"]
             raise ConfigError(

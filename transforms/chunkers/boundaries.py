@@ -310,6 +310,33 @@ def separators(text: str, strings: Sequence[str]) -> Level:
     return PlaceLevel([start for start, _ in places], [end for _, end in places])
 
 
+def matches(text: str, strings: Sequence[str]) -> list[tuple[int, int]]:
+    """Where any of some strings stands, the longest first where several match.
+
+    Args:
+        text: The text.
+        strings: The strings, none empty.
+    """
+    present = tuple(sorted((string for string in strings if string in text), key=len, reverse=True))
+    return [match.span() for match in _any_of(present).finditer(text)] if present else []
+
+
+def delimiters(text: str, strings: Sequence[str]) -> Level:
+    """Boundaries after any of some strings, found as they are needed if each is a single character.
+
+    Args:
+        text: The text.
+        strings: The strings, none empty.
+    """
+    present = [string for string in strings if string in text]
+    if len(present) == 1 and len(present[0]) == 1:
+        return SeparatorLevel(text, present[0])
+    if all(len(string) == 1 for string in present):
+        return MarkLevel(text, present, lambda _text, at: at + 1)
+    places = matches(text, present)
+    return PlaceLevel([start for start, _ in places], [end for _, end in places])
+
+
 def _has_white_line(text: str) -> bool:
     """Whether there may be a line of white space only; a look that is cheaper than the search for it."""
     return any(map(str.isspace, text.split("\n")))

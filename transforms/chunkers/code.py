@@ -102,8 +102,8 @@ class _LinePacker(Packer):
         super().__init__(measured, size, size // 2, CODE, {}, overlap_of="line")
         self._lines = lines
 
-    def _lead(self, previous: Piece, new: int) -> int:
+    def lead(self, previous: Piece, new: int) -> int:
         """Where a chunk after `previous` starts: at the first of the lines that fit into the overlap."""
-        lead = super()._lead(previous, new)
+        lead = super().lead(previous, new)
         first = self._measured.line_start(previous.end, self._lines - 1)
         return lead if first <= lead else self._measured.begin(first, new)

@@ -43,6 +43,7 @@ def finish(
     seen: dict[str, int] = {}
     # How far the text is told: the characters, the bytes and the line there; and what chunks hold of it.
     at, byte, line, held, lost = 0, 0, 1, 0, 0
+    before = None
     for index, piece in enumerate(pieces):
         start, end = piece.start, piece.end
         if start > at:
@@ -71,7 +72,7 @@ def finish(
                 piece.tokens,
                 piece.spans or ((start, end),),
                 (byte, last_byte),
-                min(held, end) - start if start < held else 0,
+                _shared(piece, before, held) if start < held else 0,
                 (line, last_line),
                 piece.kind or kind,
                 f"{strategy}:{piece.fallback}" if piece.fallback else strategy,
@@ -88,7 +89,8 @@ def finish(
             )
         )
         at, byte, line = end, last_byte, last_line
-        held = max(held, end)
+        if end > held:
+            held, before = end, piece
     return chunks, lost + _black(text, held, len(text), measured.removed)
 
 
@@ -98,6 +100,17 @@ def _no_path(start: int) -> tuple[str, ...]:
 
 def _no_context(start: int, text: str, tokens: int) -> None:
     return None
+
+
+def _shared(piece: Piece, before: Piece | None, held: int) -> int:
+    """Leading characters that the chunk before holds too; none of a chunk inside the one it stands under."""
+    if before is None or piece.end <= held:
+        return 0
+    if not piece.spans and not before.spans:
+        return held - piece.start
+    own, theirs = (each.spans or ((each.start, each.end),) for each in (piece, before))
+    pairs = ((a, b) for a in own if a[0] < held for b in theirs if b[1] > piece.start)
+    return sum(max(0, min(a[1], b[1]) - max(a[0], b[0])) for a, b in pairs)
 
 
 def _no_facts(start: int, end: int) -> _FactsOfSlice:

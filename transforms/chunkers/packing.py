@@ -148,7 +148,7 @@ class Packer:
             if new >= last:
                 stack.pop()
                 continue
-            lead = self._lead(previous, new) if previous and self._overlap else new
+            lead = self.lead(previous, new) if previous and self._overlap else new
             black = white_end(text, new, stop) if text[new].isspace() else new
             size = room(lead, self._size)
             reach = reach_from(lead, size)
@@ -226,7 +226,7 @@ class Packer:
         tokens = measured.count(bare, end)
         return Piece(bare, bare, end, tokens, over_budget=tokens > self._size)
 
-    def _lead(self, previous: Piece, new: int) -> int:
+    def lead(self, previous: Piece, new: int) -> int:
         """Where a chunk after `previous` starts: the overlap that the settings allow, on the best boundary."""
         end = previous.end
         low = max(previous.new, self._barrier(end)) if self._barriers else previous.new

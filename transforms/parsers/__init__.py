@@ -20,6 +20,7 @@ from transforms.parsers.markdown import parse_markdown
 from transforms.parsers.media_types import OCR, is_text, media_type_of, split_media_type
 from transforms.parsers.ocr import read_ocr
 from transforms.parsers.plain_text import parse_plain_text
+from transforms.parsers.position_tags import locate, take_tags
 from transforms.records import Block, Document, RawDocument
 
 __all__ = ["PARSERS", "ParseSettings", "Parser", "blocks_of", "parse"]
@@ -37,6 +38,8 @@ class ParseSettings(BaseModel):
         max_text_bytes: Largest document, in bytes as read. For larger ones raise it, and workers' memory.
         markdown: Whether to find the blocks of Markdown, HTML and tables now. If not, a chunker that needs them
             does.
+        position_tags: Whether texts hold RAGFlow's position tags (`@@page\\tx0\\tx1\\ttop\\tbottom##`), to be taken
+            out of the text and told as the locations of what they follow.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -44,6 +47,7 @@ class ParseSettings(BaseModel):
     on_undecodable: str = "replace"
     max_text_bytes: int = Field(default=64 * 2**20, ge=1)
     markdown: bool = True
+    position_tags: bool = False
 
     @field_validator("on_undecodable")
     @classmethod
@@ -134,13 +138,20 @@ def parse(raw: RawDocument, settings: ParseSettings) -> Document:
         encoding = decoded.encoding or "utf-8"
         before = content.decode(encoding, "replace") if isinstance(content, bytes) else content
         blocks = _moved(blocks, before)
-    elif settings.markdown or parser is _PLAIN_TEXT:
-        blocks, found = parser.read(decoded.text)
+    text = decoded.text
+    located: tuple[Block, ...] = ()
+    if settings.position_tags:
+        text, located = take_tags(text, blocks or ())
+    if blocks is not None:
+        blocks = located if settings.position_tags else blocks
+    elif settings.markdown or located or parser is _PLAIN_TEXT:
+        blocks, found = parser.read(text)
+        blocks = locate(blocks, located) if located else blocks
         metadata |= found
     try:
         return Document(
             **facts,
-            text=decoded.text,
+            text=text,
             media_type=media_type,
             blocks=blocks,
             title=raw.title or _title(metadata.get("front_matter")),
