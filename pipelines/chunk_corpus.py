@@ -61,7 +61,8 @@ def prepare(settings: RunSettings) -> Job:
     created_at = _logical_time(job.run_time, files)
     any(check_columns(file, settings.read) for file in files if file.format == "parquet")
     # Fails here rather than on every worker if the tokenizer cannot be loaded.
-    _ = settings.chunker.counter
+    for chunker in settings.chunking.chunkers:
+        _ = chunker.counter
     recorded = settings.recorded()
     run_id = job.run_id or fingerprint(
         {
@@ -100,14 +101,15 @@ def build(job: Job) -> Callable[[beam.Pipeline], object]:
 
     settings = job.settings
     layout = Layout(profile="compat" if settings.job.compat else "standard")
+    others = [chunker.record for chunker in settings.chunking.chunkers[1:]]
 
     def add_to(pipeline: beam.Pipeline) -> object:
         return (
             pipeline
             | "Read" >> ReadDocuments(job.files, settings.read)
             | "Parse" >> ParseDocuments(settings.parse)
-            | "Chunk" >> ChunkDocuments(settings.chunker)
-            | "Write" >> WriteChunks(settings.job.output, job.run, settings.chunker.record, layout)
+            | "Chunk" >> ChunkDocuments(settings.chunker, settings.rules)
+            | "Write" >> WriteChunks(settings.job.output, job.run, settings.chunker.record, layout, others)
         )
 
     return add_to

@@ -21,6 +21,7 @@ from transforms.chunkers.presets import PRESETS, preset_settings
 from transforms.errors import ConfigError
 from transforms.parsers import ParseSettings
 from transforms.provenance import WriteMode
+from transforms.rules import Rule, Rules
 from transforms.sources import ReadSettings
 from transforms.sources.columns import COLUMNS
 
@@ -79,6 +80,7 @@ class RunSettings(BaseModel):
         read: How documents are read.
         parse: How they are parsed.
         chunker: How they are cut.
+        rules: How some of them are cut instead, the first rule that takes a document.
         beam_args: Options handed to Beam as they are.
     """
 
@@ -88,12 +90,21 @@ class RunSettings(BaseModel):
     read: ReadSettings
     parse: ParseSettings
     chunker: Chunker
+    rules: tuple[Rule, ...] = ()
     beam_args: tuple[str, ...] = ()
+
+    @property
+    def chunking(self) -> Rules:
+        """Which chunker cuts which document."""
+        return Rules(self.chunker, self.rules)
 
     def recorded(self) -> dict[str, object]:
         """The settings that say what the table holds, as the manifest keeps them."""
         shaping = {"mode", "keep_text", "compat", "job_id", "run_time", "allow_empty"}
+        rules = self.chunking
+        ruled = {"rules": rules.records(), "rules_hash": rules.fingerprint()} if self.rules else {}
         return {
+            **ruled,
             **self.job.model_dump(mode="json", include=shaping),
             "read": self.read.model_dump(mode="json"),
             "parse": self.parse.model_dump(mode="json"),
@@ -105,14 +116,15 @@ class RunSettings(BaseModel):
 
 # The chunker's flags are those that every strategy has; the rest is reached by --set.
 _CHUNKER_FLAGS = ("chunk_size", "chunk_overlap", "tokenizer", "context", "context_in_budget", "engine")
+_SHARED_BY_RULES = ("tokenizer", "context", "context_in_budget", "engine")
 _NOT_FLAGS = {"columns"}
 _LISTS = ("input", "metadata_columns", "beam_args")
 _EXTRA = {
     "chunker": f"Chunking strategy: {', '.join(sorted(CHUNKERS))}; see `chunkmill chunkers`.",
     "preset": f"Strategy and defaults of another system: {', '.join(PRESETS)}. What is given besides wins.",
     "set": "key=value: any setting of the chunker, the value as YAML. Repeatable.",
-    "config": "YAML file with flags by name (`input` a list, `set` a table); flags on the command line win, "
-    "those of `set` key by key.",
+    "config": "YAML file with flags by name (`input` a list, `set` a table), and `rules`; flags on the command line "
+    "win, those of `set` key by key.",
     "beam_args": "Option for Beam, such as --beam_args=--region=europe-west1. Repeatable.",
 }
 
@@ -212,12 +224,17 @@ def run_settings(flags: Mapping[str, Any], config: str | None = None) -> RunSett
     chunker = make_chunker(given)
     read, parse = reading_settings(given)
     job = _model(JobSettings, given)
-    known = {"chunker", "preset", "set", *_CHUNKER_FLAGS, *map(column_flag, COLUMNS), "beam_args"}
+    known = {"chunker", "preset", "rules", "set", *_CHUNKER_FLAGS, *map(column_flag, COLUMNS), "beam_args"}
     for name, value in given.items():
         if not any(name in names for names in (known, *(type(m).model_fields for m in (job, read, parse)))):
             raise ConfigError(name, value, "there is no such setting; `chunkmill run --help` lists them all")
     return RunSettings(
-        job=job, read=read, parse=parse, chunker=chunker, beam_args=_strings("beam_args", given)
+        job=job,
+        read=read,
+        parse=parse,
+        chunker=chunker,
+        rules=make_rules(given),
+        beam_args=_strings("beam_args", given),
     )
 
 
@@ -261,6 +278,31 @@ def make_chunker(given: Mapping[str, Any]) -> Chunker:
     if "preset" in given:
         name, settings = preset_settings(given["preset"], name, settings)
     return get_chunker(name or "recursive", **settings)
+
+
+def make_rules(given: Mapping[str, Any]) -> tuple[Rule, ...]:
+    """The rules of a configuration file: tables with conditions and the flags of a chunker.
+
+    Args:
+        given: Flags by name. Tokenizer, engine and context hold for the chunkers of rules too, unless one has
+            its own.
+
+    Raises:
+        ConfigError: If a rule is none, or its chunker is refused.
+    """
+    rules = given.get("rules", ())
+    if not isinstance(rules, list | tuple) or not all(isinstance(rule, Mapping) for rule in rules):
+        raise ConfigError("rules", rules, "must be a list of tables, each with a chunker and conditions")
+    shared = {name: given[name] for name in _SHARED_BY_RULES if name in given}
+    return tuple(_rule({**shared, **rule}) for rule in rules)
+
+
+def _rule(given: Mapping[str, Any]) -> Rule:
+    if not given.keys() & {"chunker", "preset"}:
+        raise ConfigError("rules", dict(given), "a rule needs a `chunker` or a `preset`")
+    of_chunker = {"preset", "set", *_CHUNKER_FLAGS}
+    conditions = {name: value for name, value in given.items() if name not in of_chunker}
+    return Rule(**{**conditions, "chunker": make_chunker(given)})
 
 
 def validated(model: type[Model], values: Mapping[str, Any]) -> Model:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import apache_beam as beam
@@ -10,6 +11,7 @@ from apache_beam.pvalue import PCollection
 
 from transforms.chunkers import Chunker, get_chunker
 from transforms.records import DeadLetter, Document, DocumentChunks
+from transforms.rules import Rule, Rules
 from transforms.stage import DocumentStage
 
 
@@ -21,40 +23,42 @@ class ChunkDocuments(
     A document gives one element with all of its chunks, never some of them.
 
     Args:
-        chunker: A chunker, or the name of a strategy.
+        chunker: A chunker, or the name of a strategy; it cuts what no rule takes.
+        rules: Other chunkers for some of the documents; the first rule that takes a document counts.
         **settings: Settings of the strategy, if it was named.
 
     Raises:
         ConfigError: If there is no such strategy, or it refuses a setting.
     """
 
-    def __init__(self, chunker: Chunker | str, **settings: Any) -> None:
+    def __init__(self, chunker: Chunker | str, rules: Sequence[Rule] = (), **settings: Any) -> None:
         super().__init__()
         self.chunker = get_chunker(chunker, **settings) if isinstance(chunker, str) else chunker
+        self.rules = Rules(self.chunker, rules)
 
     def expand(
         self, documents: PCollection[Document | DeadLetter]
     ) -> PCollection[DocumentChunks | DeadLetter]:
         """Adds the step to the pipeline."""
-        results: PCollection[DocumentChunks | DeadLetter] = documents | beam.ParDo(_Chunk(self.chunker))
+        results: PCollection[DocumentChunks | DeadLetter] = documents | beam.ParDo(_Chunk(self.rules))
         return results
 
 
 class _Chunk(DocumentStage[Document, DocumentChunks]):
-    def __init__(self, chunker: Chunker) -> None:
-        super().__init__("chunk", chunker.chunk_document)
-        self._chunker = chunker
+    def __init__(self, rules: Rules) -> None:
+        super().__init__("chunk", rules.chunk_document)
+        self._rules = rules
 
     def setup(self) -> None:
-        """Loads the vocabulary, which takes a second and is no document's fault."""
-        _ = self._chunker.counter
+        """Loads the vocabularies, which takes a second and is no document's fault."""
+        self._counters = [chunker.counter for chunker in self._rules.chunkers]
 
     def finish_bundle(self) -> None:
         """Reports the time spent, and what encoded, which may change while a worker is at work."""
         super().finish_bundle()
-        counter = self._chunker.counter
-        if engine := getattr(counter, "engine", None):
-            fallback = getattr(counter, "fallback", None)
-            name = f"{engine} ({fallback})" if fallback else engine
-            # What is counted in setup is lost.
-            Metrics.counter("chunkmill", f"engine:{name}").inc()
+        for counter in self._counters:
+            if engine := getattr(counter, "engine", None):
+                fallback = getattr(counter, "fallback", None)
+                name = f"{engine} ({fallback})" if fallback else engine
+                # What is counted in setup is lost.
+                Metrics.counter("chunkmill", f"engine:{name}").inc()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from time import process_time, time_ns
 from typing import Any
 from uuid import uuid4
@@ -28,6 +28,7 @@ class WriteChunks(beam.PTransform[PCollection[DocumentChunks | DeadLetter], PCol
         run: The run; by default one of its own, which no later run can repeat.
         default_chunker: Chunker by which documents are filed that no chunker saw.
         layout: How files are cut and encoded.
+        chunkers: Further chunkers of the run: it replaces what the table holds of them, even by nothing.
     """
 
     def __init__(
@@ -36,12 +37,14 @@ class WriteChunks(beam.PTransform[PCollection[DocumentChunks | DeadLetter], PCol
         run: Run | None = None,
         default_chunker: ChunkerRecord | None = None,
         layout: Layout = STANDARD,
+        chunkers: Sequence[ChunkerRecord] = (),
     ) -> None:
         super().__init__()
         self._output = output
         self._run = run or Run(run_id=uuid4().hex, created_at=time_ns() // 1000)
         self._default_chunker = default_chunker
         self._layout = layout
+        self._chunkers = [*([default_chunker] if default_chunker else []), *chunkers]
 
     def expand(self, elements: PCollection[DocumentChunks | DeadLetter]) -> PCollection[Report]:
         """Pack, shuffle by shard, write, commit."""
@@ -59,7 +62,7 @@ class WriteChunks(beam.PTransform[PCollection[DocumentChunks | DeadLetter], PCol
             | beam.Flatten()
             | "OneKey" >> beam.WithKeys(0)
             | "Gather" >> beam.GroupByKey()
-            | "Commit" >> beam.ParDo(_Commit(self._output, self._run, self._default_chunker))
+            | "Commit" >> beam.ParDo(_Commit(self._output, self._run, self._chunkers))
         )
         return reports
 
@@ -111,9 +114,9 @@ class _WriteShard(_Timed):
 
 
 class _Commit(_Timed):
-    def __init__(self, output: str, run: Run, default_chunker: ChunkerRecord | None) -> None:
+    def __init__(self, output: str, run: Run, chunkers: Sequence[ChunkerRecord]) -> None:
         super().__init__("commit_ms")
-        self._settings = (run, output, [default_chunker] if default_chunker else [])
+        self._settings = (run, output, chunkers)
 
     def process(self, element: tuple[int, Iterable[FileEntry | None]]) -> Iterable[Report]:
         began = process_time()
