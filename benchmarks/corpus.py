@@ -5,17 +5,18 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
 
 from transforms.parsers import ParseSettings, parse
-from transforms.records import Document, RawDocument
+from transforms.records import Document, RawDocument, Source
 
 # Some peers need minutes for one document of this many bytes.
 LARGEST = 2_000_000
 SMALL = 2048
+_COLUMNS = ("document_id", "text", "media_type", "uri")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,30 +27,36 @@ class Text:
         document_id: Its id.
         text: Its text.
         media_type: Its media type.
+        uri: Its address; empty if the corpus does not tell.
         size: Bytes of its text in UTF-8.
     """
 
     document_id: str
     text: str
     media_type: str
+    uri: str
     size: int
 
 
-def texts(folder: Path) -> Iterator[Text]:
-    """The texts of all Parquet files in a folder, but for empty ones and those of more than `LARGEST` bytes.
+def texts(folder: Path, largest: int = LARGEST) -> Iterator[Text]:
+    """The texts of all Parquet files in a folder and below, but for empty ones and those that are too large.
 
     Args:
-        folder: Folder of files with the columns `document_id`, `text` and `media_type`.
+        folder: Folder of files with the columns `document_id`, `text` and `media_type`, and perhaps `uri`.
+        largest: Bytes of the largest that is taken.
     """
-    files = sorted(folder.glob("*.parquet"))
+    files = sorted(folder.rglob("*.parquet"))
     if not files:
         raise SystemExit(f"{folder} holds no *.parquet")
-    for file in files:
-        for batch in pq.ParquetFile(file).iter_batches(512, columns=["document_id", "text", "media_type"]):
+    for path in files:
+        file = pq.ParquetFile(path)
+        columns = [name for name in file.schema_arrow.names if name in _COLUMNS]
+        for batch in file.iter_batches(512, columns=columns):
             for row in batch.to_pylist():
                 size = len((row["text"] or "").encode())
-                if 0 < size <= LARGEST:
-                    yield Text(row["document_id"], row["text"], row["media_type"] or "text/plain", size)
+                if 0 < size <= largest:
+                    media_type, uri = row["media_type"] or "text/plain", row.get("uri") or ""
+                    yield Text(row["document_id"], row["text"], media_type, uri, size)
 
 
 def sample(whole: Sequence[Text], budget: int) -> list[Text]:
@@ -92,7 +99,7 @@ def cut_small(whole: Iterable[Text]) -> Iterator[Text]:
             while end < len(data) and data[end] & 0xC0 == 0x80:
                 end -= 1
             part = data[start:end]
-            yield Text(f"{text.document_id}#{start}", part.decode(), text.media_type, len(part))
+            yield replace(text, document_id=f"{text.document_id}#{start}", text=part.decode(), size=len(part))
             start = end
 
 
@@ -103,7 +110,11 @@ def parsed(raw: Iterable[Text]) -> list[Document]:
         raw: The texts.
     """
     settings = ParseSettings()
-    return [parse(RawDocument(text.document_id, text.text, text.media_type), settings) for text in raw]
+    return [parse(_raw(text), settings) for text in raw]
+
+
+def _raw(text: Text) -> RawDocument:
+    return RawDocument(text.document_id, text.text, text.media_type, source=Source(uri=text.uri))
 
 
 def megabytes(documents: Sequence[Document]) -> float:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.reference import ENCODING, cpu_seconds
 from benchmarks.report import Options, Table, draw_many, main, note, unlog
-from transforms.chunkers import CHUNKERS, get_chunker
+from transforms.chunkers import get_chunker
 from transforms.records import Document
 from transforms.tokenizers import get_tokenizer
 
@@ -99,7 +99,7 @@ def run(options: Options) -> list[Table]:
     found = [
         _measure(text, strategy, place * _LAPS, text.size // shrink)
         for text in HOSTILE
-        for place, strategy in enumerate((_TOKENIZER, *CHUNKERS))
+        for place, strategy in enumerate((_TOKENIZER, *options.strategies))
     ]
     draw_many(
         options.output / "growth.png",

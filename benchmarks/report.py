@@ -16,6 +16,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from transforms.chunkers import CHUNKERS
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -26,10 +28,16 @@ PEERS = (
     "semchunk",
     "semantic-text-splitter",
     "haystack-ai",
+    "docling-slim",
+    "docling-core",
+    "tree-sitter-language-pack",
 )
 _BEGAN = time.perf_counter()
 _ROOT = Path(__file__).parent.parent
-_ORDER = ("chunkers_whole", "chunkers_small", "job", "growth", "startup")
+_ORDER = (
+    *(f"chunkers_{family}" for family in ("prose", "small", "code", "json", "markdown", "tables")),
+    *("laws", "job", "growth", "startup"),
+)
 
 
 @dataclass(frozen=True)
@@ -41,12 +49,14 @@ class Options:
         output: Folder for tables and figures.
         quick: Whether to do only as much as shows that everything works.
         budget: Bytes of the corpus that chunkers are measured on.
+        strategies: Strategies of ours that are looked at.
     """
 
     corpus: Path | None
     output: Path
     quick: bool
     budget: int
+    strategies: Sequence[str]
 
     @property
     def documents(self) -> Path:
@@ -97,15 +107,23 @@ def main(benchmarks: Mapping[str, Benchmark]) -> None:
     parser.add_argument("--corpus", type=Path, help="folder of Parquet files: document_id, text, media_type")
     parser.add_argument("--output", type=Path, default=_ROOT / "benchmarks" / "results")
     parser.add_argument(
-        "--budget", type=float, default=12, help="MB that chunkers are measured on; default: 12"
+        "--budget", type=float, default=5, help="MB that chunkers are measured on; default: 5"
     )
     parser.add_argument("--quick", action="store_true", help="tiny inputs: shows that it works, not how fast")
+    parser.add_argument(
+        "--strategies",
+        nargs="+",
+        choices=list(CHUNKERS),
+        default=list(CHUNKERS),
+        metavar="STRATEGY",
+        help="strategies of ours; default: all",
+    )
     if len(benchmarks) > 1:
         parser.add_argument("--only", nargs="+", choices=list(benchmarks), default=list(benchmarks))
     flags = parser.parse_args()
     if not importlib.util.find_spec("matplotlib"):
         parser.error("matplotlib is missing: install the dependency group `bench`")
-    options = Options(flags.corpus, flags.output, flags.quick, int(flags.budget * 1e6))
+    options = Options(flags.corpus, flags.output, flags.quick, int(flags.budget * 1e6), flags.strategies)
     options.output.mkdir(parents=True, exist_ok=True)
     for name in getattr(flags, "only", benchmarks):
         load = os.getloadavg()[0]
