@@ -100,8 +100,8 @@ What each strategy does, its own settings, and what it makes of a small document
 `chunk_overlap`, `tokenizer`, `context`, `context_in_budget` and `engine`, and keep the same laws (see the README). This
 page is written by `python tests/test_strategies_page.py`.
 
-The examples are the output of `chunkmill preview`: the place of the chunk and, behind `^`, that of its parent; its kind;
-its span in code points; its lines; its tokens; how its text begins.
+The examples are the output of `chunkmill preview`: the place of the chunk and, behind `^`, that of its parent; its
+kind; its span in code points; its lines; its tokens; how its text begins.
 """
 
 
