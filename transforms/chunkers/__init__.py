@@ -11,9 +11,12 @@ from transforms.chunkers.heading import HeadingChunker
 from transforms.chunkers.heading_aware import HeadingAwareChunker
 from transforms.chunkers.json import JsonChunker
 from transforms.chunkers.markdown import MarkdownChunker
+from transforms.chunkers.pages import PagesChunker
+from transforms.chunkers.paper import PaperChunker
 from transforms.chunkers.recursive import RecursiveChunker
 from transforms.chunkers.sentence import SentenceChunker
 from transforms.chunkers.token import TokenChunker
+from transforms.chunkers.whole import WholeChunker
 from transforms.errors import ConfigError
 
 __all__ = ["CHUNKERS", "Chunker", "get_chunker"]
@@ -27,9 +30,12 @@ CHUNKERS: dict[str, type[Chunker]] = {
         HeadingChunker,
         JsonChunker,
         MarkdownChunker,
+        PagesChunker,
+        PaperChunker,
         RecursiveChunker,
         SentenceChunker,
         TokenChunker,
+        WholeChunker,
     )
 }
 

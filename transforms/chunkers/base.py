@@ -152,12 +152,21 @@ class Chunker(BaseModel, ABC):
         if not document.text.isascii():
             self._refuse_surrogates(document)
         measured = Measured(document, blocks_of(document), self.counter)
+        measured.title = measured.title or self.title_in(measured)
         context = Context(measured, self.context, self.chunk_size, self.context_in_budget, self.counter)
         if self.context_in_budget:
             measured.room = context.room
         pieces = list(self.cut(measured, measured.start, measured.end))
         chunks, lost = finish(measured, pieces, self.name, self.record.hash, context)
         return DocumentChunks(document, chunks, "ok", self.record, lost, notes=measured.notes)
+
+    def title_in(self, measured: Measured) -> str | None:
+        """The title of a document that came without one, for the context of its chunks; None unless it is told.
+
+        Args:
+            measured: The document.
+        """
+        return None
 
     def _refuse_surrogates(self, document: Document) -> None:
         try:

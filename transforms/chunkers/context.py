@@ -40,7 +40,7 @@ class Context:
         self._in_budget = in_budget and kind != "none"
         self._count = tokenizer.count
         self._is_additive = is_additive(tokenizer)
-        self._has_title = kind == "full" and bool(measured.document.title)
+        self._has_title = kind == "full" and bool(measured.title)
         self._made: dict[tuple[tuple[str, ...], str | None], tuple[str | None, int]] = {}
 
     @property
@@ -83,7 +83,7 @@ class Context:
 
     def _make(self, path: tuple[str, ...], header: str | None) -> tuple[str | None, int]:
         lines = []
-        title = self._measured.document.title if self._kind == "full" else None
+        title = self._measured.title if self._kind == "full" else None
         if title and title.strip() and path[:1] != (title,):
             lines.append(title.strip())
         if path:

@@ -69,6 +69,10 @@ class Measured:
         self._prepared: dict[int, Any] = {}
         # What of a budget is left for a chunk that starts somewhere; less than all if its context shares it.
         self.room: Callable[[int, int], int] = _all_of_it
+        # Title of the document, or what a strategy takes for it where there is none.
+        self.title = document.title
+        # What is to stay in one chunk while it fits, besides code and tables; ascending.
+        self.bound: list[Span] = []
         # What a setting leaves out of the chunks, ascending.
         self.removed: list[Span] = []
         self.take_blocks(blocks)

@@ -112,7 +112,17 @@ class Packer:
                 self._barriers.append(block.end)
             if block.kind in _KEPT_WHOLE:
                 self._kept_whole += self._wholes(block)
+        if measured.bound:
+            self._bind(measured.bound)
         self._whole_starts = [start for start, _ in self._kept_whole]
+
+    def _bind(self, bound: Sequence[Span]) -> None:
+        """Keep further spans whole if they fit, with all that is kept whole inside."""
+        spans = sorted([*self._kept_whole, *(span for span in bound if self._fits(*span))], key=_outer_first)
+        self._kept_whole = []
+        for span in spans:
+            if not self._kept_whole or span[1] > self._kept_whole[-1][1]:
+                self._kept_whole.append(span)
 
     def _wholes(self, block: Block) -> list[Span]:
         """What of a block stays whole: all of it, else those of its rows that fit."""
@@ -323,6 +333,10 @@ class Packer:
             level = KeepingWhole(level, self._kept_whole)
         self._levels[name] = level
         return level
+
+
+def _outer_first(span: Span) -> Span:
+    return span[0], -span[1]
 
 
 def whole(measured: Measured, start: int, end: int, size: int) -> Piece | None:
