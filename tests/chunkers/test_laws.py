@@ -156,6 +156,16 @@ OWN_SETTINGS = {
             "overlap_lines": st.integers(0, 2),
         },
     ),
+    "file_type": st.fixed_dictionaries(
+        {},
+        optional={
+            "k": st.integers(0, 5),
+            "fallback_mode": st.sampled_from(["auto", "line", "char"]),
+            "handler": st.sampled_from(["handlers:lines", "handlers:whole"]),
+            "router": st.just("handlers:route"),
+            "for_prose": st.sampled_from(["token", "heading"]),
+        },
+    ),
     "json": st.fixed_dictionaries({}, optional={"join_records": st.booleans()}),
     "markdown": st.fixed_dictionaries({}, optional={"max_lines": st.integers(0, 9)}),
     "paper": st.fixed_dictionaries(

@@ -21,6 +21,11 @@ OWN_SETTINGS = {
         {"merge": False},
     ),
     "code": ({"language": "python", "max_chunk_lines": 5, "overlap_lines": 2},),
+    "file_type": (
+        {"handler": "handlers:lines", "max_chunks": 10**6},
+        {"handler": "handlers:whole"},
+        {"fallback_mode": "line", "k": 0, "comment_block_threshold": 4, "prompt_filter": True},
+    ),
     "json": ({"join_records": True},),
     "markdown": ({"max_lines": 3},),
     "heading": ({"fallback": "heading_aware", "min_chunk_size": 1, "split_level": 6}, {"fallback": "token"}),

@@ -7,6 +7,7 @@ from typing import Any
 from transforms.chunkers.base import Chunker
 from transforms.chunkers.code import CodeChunker
 from transforms.chunkers.delimiter import DelimiterChunker
+from transforms.chunkers.file_type import FileTypeChunker
 from transforms.chunkers.heading import HeadingChunker
 from transforms.chunkers.heading_aware import HeadingAwareChunker
 from transforms.chunkers.json import JsonChunker
@@ -26,6 +27,7 @@ CHUNKERS: dict[str, type[Chunker]] = {
     for kind in (
         CodeChunker,
         DelimiterChunker,
+        FileTypeChunker,
         HeadingAwareChunker,
         HeadingChunker,
         JsonChunker,

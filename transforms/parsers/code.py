@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from transforms.parsers.languages import Grammar, Role, grammar_of
+from transforms.parsers.languages import LANGUAGES, Grammar, Role, grammar_of
 from transforms.parsers.outline import Node
 from transforms.records import Span
 
@@ -50,13 +50,42 @@ def outline(text: str, language: str) -> tuple[Node, ...]:
         ConfigError: If the language is unknown or its grammar is not installed.
     """
     grammar = grammar_of(language)
-    # To most grammars a carriage return alone is no newline; at a NUL some scanners read all that follows.
-    source = _LONE_RETURN.sub(b"\n", text.encode("utf-8", "surrogatepass").replace(b"\0", b" "))
+    source = _source(text)
     tree = _tree(source, grammar)
     if tree is None:
         return ()
     whole = (0, len(source))
     return _Outline(text, source, grammar).nodes([tree.root_node], whole, level=0, at_top=True)
+
+
+def comments(text: str, language: str) -> list[Span]:
+    """Spans of the comments of a program, in order.
+
+    Args:
+        text: The program.
+        language: One of `LANGUAGES`.
+
+    Raises:
+        ConfigError: If the language is unknown or its grammar is not installed.
+    """
+    from tree_sitter import Query, QueryCursor
+
+    grammar = grammar_of(language)
+    source = _source(text)
+    tree = _tree(source, grammar)
+    if tree is None:
+        return []
+    query = Query(
+        grammar.language, " ".join(f"({kind}) @found" for kind in LANGUAGES[language].comments.split())
+    )
+    found = QueryCursor(query).captures(tree.root_node).get("found", [])
+    place = _places(source)
+    return sorted((place(node.start_byte), place(node.end_byte)) for node in found)
+
+
+def _source(text: str) -> bytes:
+    # To most grammars a carriage return alone is no newline; at a NUL some scanners read all that follows.
+    return _LONE_RETURN.sub(b"\n", text.encode("utf-8", "surrogatepass").replace(b"\0", b" "))
 
 
 def _tree(source: bytes, grammar: Grammar) -> Tree | None:

@@ -1,0 +1,279 @@
+"""The strategy `file_type`: each document of a source tree by what it is, and those not worth it not at all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from itertools import islice
+from typing import ClassVar, Literal
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from transforms.chunkers.base import Chunker, nested_chunker
+from transforms.chunkers.filters import comment_blocks, leave_out, prompt_lines
+from transforms.chunkers.handlers import Caps, call, load, pieces_of
+from transforms.chunkers.measured import Measured
+from transforms.chunkers.packing import PROSE, Packer, Piece, whole
+from transforms.chunkers.skipping import SKIPPED, SkipList
+from transforms.errors import ChunkingError
+from transforms.parsers.code import comments
+from transforms.parsers.languages import language_of
+from transforms.parsers.media_types import media_type_of
+from transforms.records import Document, DocumentChunks, Span, path_of
+
+_JSON = frozenset({"application/json", "application/jsonl"})
+_NOTES = frozenset({"text/markdown", "text/plain"})
+_README = re.compile(r"readme\b", re.IGNORECASE)
+_LINE = re.compile(r"[^\r\n]+")
+# What a line of a program has and one of prose hardly ever.
+_CODE_LINE = re.compile(
+    r"[{};]\s*$|^\s*(?:[})\]]|//|/\*|#!|#\s*include\b|@\w)|^\s*(?:end|else|done|fi|begin|pass|break)\s*$"
+    r"|^\s*(?:local\s+)?(?:function|def|fn|func)\s+\w+[.:\w]*\("
+    r"|^\s*(?:def|class|import|from|fn|func|function|var|let|const|return|package|use|using|public|private|static|"
+    r"if|elif|else|for|while|switch|case|end)\b.*[:({;]\s*$"
+    r"|^\s*(?:import|from|use|using|package|return|let|const|var)\s+[\w.*{\"'<]+"
+    r"(?:\s+(?:import|from|as|=)\s+\S.*)?;?\s*$"
+    r"|^\s*[\w.\[\]$]+\s*(?:[-+*/|&]|:|<)?=\s*\S|^\s*[\w.]+\([^()]*\)\s*;?\s*$"
+)
+_LOOKED_AT = 200
+_LONGEST_LINE = 200
+
+
+class FileTypeChunker(Chunker):
+    """Programs by `code`, JSON by `json`, Markdown, README and text files by `markdown`, or by functions of the user.
+
+    Asked in this order: `handler`; what `router` answers; the handler for the extension; the strategy for the
+    extension, else for the media type; then code is told from prose. Functions are named by import path,
+    `package.module:function`, which workers can import too, and called with a `Document`. A handler gives texts or
+    spans in order; what it leaves out is noted, and what is larger than `chunk_size` is cut.
+
+    Args:
+        handler: Function that cuts every document.
+        router: Function that gives, for a document, the name of a strategy, the import path of a handler, or None.
+        handlers: Functions by file extension, as a table.
+        version: Version of those functions; to be changed whenever they cut otherwise.
+        max_chunks: Most pieces that a handler may give.
+        max_chars: Most characters that all pieces of a handler may have together.
+        min_chunk_non_ws_chars: Fewest characters besides white space that a piece of a handler may have; blank ones
+            are passed over.
+        k: A document of at most this many words is one chunk, if it fits; a handler has precedence.
+        fallback_mode: How to cut what nothing else tells: between lines (`line`), like prose (`char`), or by what it
+            looks like (`auto`).
+        for_code: The strategy for programs, and between lines: a name, a table of its settings with its `name`, or a
+            chunker.
+        for_json: The strategy for JSON and JSON lines.
+        for_markdown: The strategy for Markdown, README files and `.txt`.
+        for_prose: The strategy for other text.
+        skip: Paths of documents to skip, instead of the usual ones: `folder/`, or the name of a file, with `*`.
+        extra_skip: Paths to skip besides.
+        comment_block_threshold: Leave out blocks of at least this many lines of comments; 0 leaves out none.
+        prompt_filter: Whether to leave out lines that speak to a language model.
+
+    Raises:
+        ConfigError: If a setting is unknown or refused, or a function cannot be imported.
+    """
+
+    name: ClassVar[str] = "file_type"
+
+    handler: str | None = None
+    router: str | None = None
+    handlers: tuple[tuple[str, str], ...] = ()
+    version: str = "1"
+    max_chunks: int = Field(default=10_000, ge=1)
+    max_chars: int = Field(default=10_000_000, ge=1)
+    min_chunk_non_ws_chars: int = Field(default=1, ge=1)
+    k: int = Field(default=40, ge=0)
+    fallback_mode: Literal["auto", "line", "char"] = "auto"
+    for_code: Chunker = Field(default="code")  # type: ignore[assignment]  # the validator makes it one
+    for_json: Chunker = Field(default="json")  # type: ignore[assignment]
+    for_markdown: Chunker = Field(default="markdown")  # type: ignore[assignment]
+    for_prose: Chunker = Field(default="recursive")  # type: ignore[assignment]
+    skip: tuple[str, ...] | None = None
+    extra_skip: tuple[str, ...] = ()
+    comment_block_threshold: int = Field(default=0, ge=0)
+    prompt_filter: bool = False
+
+    @field_validator("for_code", "for_json", "for_markdown", "for_prose", mode="before")
+    @classmethod
+    def _make_chunker(cls, value: object, info: ValidationInfo) -> object:
+        return nested_chunker(value, info)
+
+    @field_validator("handlers", mode="before")
+    @classmethod
+    def _by_extension(cls, value: object) -> object:
+        if not isinstance(value, Mapping):
+            return value
+        return tuple(sorted((f".{str(key).lower().lstrip('.')}", path) for key, path in value.items()))
+
+    @field_validator("version", mode="before")
+    @classmethod
+    def _version_as_text(cls, value: object) -> object:
+        # A bare 2 on the command line is a number.
+        return str(value) if type(value) in (int, float) else value
+
+    @field_validator("handler", "router", mode="after")
+    @classmethod
+    def _is_function(cls, value: str | None) -> str | None:
+        if value is not None:
+            load(value)
+        return value
+
+    @field_validator("handlers", mode="after")
+    @classmethod
+    def _are_functions(cls, value: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+        for _, path in value:
+            load(path)
+        return value
+
+    def chunk_document(self, document: Document) -> DocumentChunks:
+        """All chunks of a document, with what the ledger says of it.
+
+        Args:
+            document: The document.
+
+        Raises:
+            ChunkingError: If the document cannot be cut, or a handler gives what it may not.
+        """
+        rule = self._skip_list.rule_for(path_of(document))
+        if rule is not None:
+            return DocumentChunks(document, (), "skipped", self.record, reason=f"skip rule {rule}")
+        result = super().chunk_document(document)
+        if result.chunks or result.status != "ok":
+            return result
+        reason = "nothing is left of it"
+        return DocumentChunks(document, (), "skipped", self.record, reason=reason, notes=result.notes)
+
+    def cut(self, measured: Measured, start: int, end: int) -> Iterator[Piece]:
+        """The slices of [start, end) that become chunks, in order."""
+        pieces = self._cut(measured, start, end)
+        removed = self._removed(measured)
+        if removed:
+            return leave_out(measured, list(pieces), removed, self.chunk_size, self.counter.count)
+        return pieces
+
+    def _cut(self, measured: Measured, start: int, end: int) -> Iterator[Piece]:
+        document = measured.document
+        # A part of a document that another strategy leaves to this one is neither asked about nor handled.
+        way = self._way(document) if measured.is_all(start, end) else self.for_prose
+        if isinstance(way, str):
+            yield from self._handled(measured, way)
+            return
+        few = len(document.text.split(None, self.k)) <= self.k
+        piece = whole(measured, start, end, self.chunk_size) if few else None
+        if piece:
+            yield piece
+            return
+        for piece in way.cut(measured, start, end):
+            piece.fallback = f"{way.name}:{piece.fallback}" if piece.fallback else way.name
+            yield piece
+
+    def _way(self, document: Document) -> Chunker | str:
+        """What cuts a document: a strategy, or the import path of a handler."""
+        if self.handler is not None:
+            return self.handler
+        if self.router is not None and (answer := call(self.router, document, self.name)) is not None:
+            return self._answered(document, answer)
+        name = path_of(document).rpartition("/")[2].lower()
+        for extension, path in self.handlers:
+            if name.endswith(extension):
+                return path
+        return self._built_in(document, name)
+
+    def _answered(self, document: Document, answer: object) -> Chunker | str:
+        """What the router says, as a strategy or a handler."""
+        # The registry imports every strategy, and so this module.
+        from transforms.chunkers import CHUNKERS
+
+        if isinstance(answer, str) and answer in CHUNKERS and answer != self.name:
+            if answer not in self._routed:
+                shared = {key: getattr(self, key) for key in Chunker.model_fields}
+                self._routed[answer] = CHUNKERS[answer](**shared)
+            return self._routed[answer]
+        message = "must give the name of a strategy, the import path of a handler, or None"
+        if isinstance(answer, str) and ":" in answer:
+            try:
+                load(answer)
+            except ValueError as error:
+                message = str(error)
+            else:
+                return answer
+        raise ChunkingError(
+            document.document_id, self.name, "router", f"{self.router}: {answer!r}: {message}"
+        )
+
+    def _built_in(self, document: Document, name: str) -> Chunker:
+        media_type = media_type_of(name) or document.media_type
+        if language_of(document.media_type, name):
+            return self.for_code
+        if media_type in _JSON:
+            return self.for_json
+        if media_type in _NOTES and (_README.match(name) or "." in name or media_type != "text/plain"):
+            return self.for_markdown
+        if _README.match(name):
+            return self.for_markdown
+        mode = self.fallback_mode
+        if mode == "line" or (mode == "auto" and _looks_like_code(document.text)):
+            return self.for_code
+        return self.for_prose
+
+    def _handled(self, measured: Measured, path: str) -> Iterator[Piece]:
+        """The pieces of a handler, cut where they are over budget."""
+        caps = Caps(self.max_chunks, self.max_chars, self.min_chunk_non_ws_chars)
+        packer = Packer(measured, self.chunk_size, self.chunk_overlap, PROSE)
+        last, held = -1, measured.start
+        for first, stop in pieces_of(path, measured.document, caps, self.name):
+            start, end = measured.trim(measured.edge_before(first), measured.edge_after(stop))
+            if start <= last:
+                start = measured.begin(held, end)
+            if start >= end or end <= held:
+                continue
+            self._leave_gap(measured, (held, start))
+            piece = whole(measured, start, end, self.chunk_size)
+            for each in [piece] if piece else packer.pack(max(start, held), end):
+                each.new, each.fallback = max(each.new, held), "handler"
+                last = each.start
+                yield each
+            held = end
+        self._leave_gap(measured, (held, measured.end))
+
+    def _leave_gap(self, measured: Measured, gap: Span) -> None:
+        """Note what no piece of a handler holds."""
+        black = sum(map(len, measured.text[slice(*gap)].split())) if gap[0] < gap[1] else 0
+        if black:
+            measured.removed.append(gap)
+            measured.note("character left out by a handler", black)
+
+    def _removed(self, measured: Measured) -> list[Span]:
+        """What the filters leave out, in order."""
+        document, removed = measured.document, []
+        if self.comment_block_threshold:
+            language = language_of(document.media_type, path_of(document))
+            found = comments(document.text, language) if language else []
+            removed += comment_blocks(document.text, found, self.comment_block_threshold)
+            self._note_lines(measured, "line of comments left out", removed)
+        if self.prompt_filter:
+            lines = prompt_lines(document.text)
+            self._note_lines(measured, "line of prompts left out", lines)
+            removed += lines
+        edges = measured.edge_before, measured.edge_after
+        return [(edges[0](start), edges[1](end)) for start, end in sorted(removed)]
+
+    def _note_lines(self, measured: Measured, what: str, spans: list[Span]) -> None:
+        if spans:
+            measured.note(what, sum(len(_LINE.findall(measured.text, start, end)) for start, end in spans))
+
+    @cached_property
+    def _skip_list(self) -> SkipList:
+        return SkipList((*(SKIPPED if self.skip is None else self.skip), *self.extra_skip))
+
+    @cached_property
+    def _routed(self) -> dict[str, Chunker]:
+        """Strategies that the router has named, made once."""
+        return {}
+
+
+def _looks_like_code(text: str) -> bool:
+    """Whether many of the first lines, two in five, look like those of a program."""
+    lines = [line[0][:_LONGEST_LINE] for line in islice(_LINE.finditer(text), _LOOKED_AT) if line[0].strip()]
+    return 5 * sum(bool(_CODE_LINE.search(line)) for line in lines) > 2 * len(lines)
