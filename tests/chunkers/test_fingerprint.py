@@ -83,6 +83,7 @@ def test_a_fingerprint_is_sixteen_hex_digits():
 # --------------------------------------------------------------------------------------------------- what is another
 
 OTHERS = {
+    "rows_per_chunk": 3,
     "chunk_size": 100,
     "chunk_overlap": 7,
     "tokenizer": "o200k_base",
@@ -341,6 +342,8 @@ SETTINGS = [
     ("sentence", {"chunk_size": 24}),
     ("whole", {"chunk_size": 300, "chunk_overlap": 1, "tokenizer": "character"}),
     ("sentence", {"chunk_size": 60, "chunk_overlap": 30, "tokenizer": "character"}),
+    ("table_rows", {"chunk_size": 40, "rows_per_chunk": 2, "tokenizer": "character"}),
+    ("table_rows", {"chunk_size": 24, "chunk_overlap": 4, "fallback": "token"}),
     *((name, {"chunk_size": 32, "context": "full", "context_in_budget": True}) for name in CHUNKERS),
 ]
 ADD = "add it by running CHUNKMILL_UPDATE_GOLDEN=1 python -m pytest tests/chunkers/test_fingerprint.py"

@@ -104,7 +104,9 @@ PIECES = (
     ),
 )
 TEXTS = st.one_of(soup(PIECES), soup(PIECES, min_size=8), st.text(max_size=120))
-MEDIA_TYPES = st.sampled_from(["text/plain", "text/markdown", "application/json", "application/jsonl"])
+MEDIA_TYPES = st.sampled_from(
+    ["text/plain", "text/markdown", "application/json", "application/jsonl", "text/csv", "text/html"]
+)
 KINDS = ("heading", "paragraph", "abstract", "caption", "figure", "table", "code", "list_item", "other", None)
 
 
@@ -137,8 +139,17 @@ DOCUMENTS = st.builds(
 SIZES = st.integers(1, 12) | st.integers(1, 80)
 OVERLAPS = st.just(0) | st.integers(0, 79)
 TOKENIZERS = st.sampled_from(["character", "cl100k_base", "o200k_base"])
-DELIMITERS = st.lists(st.sampled_from(["\n", "。", ". ", ";", "a", "!", "|", "..", "."]), min_size=1, max_size=4)
+DELIMITERS = st.lists(
+    st.sampled_from(["\n", "。", ". ", ";", "a", "!", "|", "..", "."]), min_size=1, max_size=4
+)
 OWN_SETTINGS = {
+    "table_rows": st.fixed_dictionaries(
+        {},
+        optional={
+            "rows_per_chunk": st.integers(1, 3),
+            "fallback": st.sampled_from(["recursive", "token", "heading_aware"]),
+        },
+    ),
     "delimiter": st.fixed_dictionaries(
         {"delimiters": DELIMITERS},
         optional={

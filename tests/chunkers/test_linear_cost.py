@@ -15,6 +15,7 @@ from transforms.tokenizers.encodings import EncodingTokenizer, encoding_tokenize
 # A small budget shows what a cut costs, and an overlap what looking back does.
 BUDGETS = ({"chunk_size": 12, "chunk_overlap": 0}, {"chunk_size": 24, "chunk_overlap": 11})
 OWN_SETTINGS = {
+    "table_rows": ({"rows_per_chunk": 2, "fallback": "heading_aware"},),
     "delimiter": (
         {"delimiters": [". ", "\n", ".."], "drop_delimiters": True, "child_delimiters": [" "]},
         {"budget": "soft", "delimiters": " "},

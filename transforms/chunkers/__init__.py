@@ -16,6 +16,7 @@ from transforms.chunkers.pages import PagesChunker
 from transforms.chunkers.paper import PaperChunker
 from transforms.chunkers.recursive import RecursiveChunker
 from transforms.chunkers.sentence import SentenceChunker
+from transforms.chunkers.table_rows import TableRowsChunker
 from transforms.chunkers.token import TokenChunker
 from transforms.chunkers.whole import WholeChunker
 from transforms.errors import ConfigError
@@ -36,6 +37,7 @@ CHUNKERS: dict[str, type[Chunker]] = {
         PaperChunker,
         RecursiveChunker,
         SentenceChunker,
+        TableRowsChunker,
         TokenChunker,
         WholeChunker,
     )
