@@ -66,6 +66,12 @@ def test_a_soft_budget_closes_earlier_by_the_share_of_overlap():
     assert [chunk.token_count for chunk in cut(text, 6, budget="soft", overlap_percent=50)] == [6, 9, 9]
 
 
+def test_indentation_between_blocks_is_no_chunk_of_a_soft_budget():
+    text = "- item\n\ta word"
+    blocks = (Block("list_item", 0, 8), Block("paragraph", 8, len(text)))
+    assert texts(text, 1, blocks=blocks, budget="soft", merge=False) == ["- item", "\ta word"]
+
+
 @pytest.mark.parametrize("budget", ["hard", "soft"])
 @pytest.mark.parametrize("percent", [0, 25])
 def test_the_overlap_is_counted(percent, budget):

@@ -15,6 +15,7 @@ from transforms.chunkers.base import Chunker
 from transforms.chunkers.boundaries import AnyOf, Level, PlaceLevel
 from transforms.chunkers.measured import Measured
 from transforms.chunkers.packing import PROSE, Ladder, Packer, Piece
+from transforms.chunkers.rulers import white_end
 from transforms.errors import ConfigError
 from transforms.records import Span
 
@@ -142,10 +143,11 @@ class DelimiterChunker(Chunker):
 
     def _closing(self, measured: Measured, level: Level, new: int, stop: int, limit: int) -> int:
         """End of the first pieces from `new` on that together have more than `limit` tokens."""
-        at = new
+        # The indentation alone is no piece.
+        at = black = white_end(measured.text, new, stop)
         if limit > 0:
             furthest = min(measured.ruler.reach(new, limit), stop - 1)
-            while furthest > new and (found := level.last(new, furthest)) is not None:
+            while furthest > black and (found := level.last(black, furthest)) is not None:
                 edge = measured.edge_after(found)
                 if edge < stop and measured.count(new, measured.finish(edge, new)) <= limit:
                     at = edge
