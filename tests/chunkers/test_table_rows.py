@@ -25,6 +25,10 @@ def test_each_value_is_told_with_the_name_of_its_column_and_nothing_is_dropped()
     assert chunk.spans == ((0, len(CSV) - 1),)
 
 
+def test_white_space_of_a_value_is_kept_but_at_the_end_of_a_chunk():
+    assert chunks("a,b\n 1 , 2 \n")[0].text == "Row 0, a:  1 \nRow 0, b:  2"
+
+
 def test_rows_are_packed_to_the_budget_and_each_chunk_has_the_span_of_its_rows():
     found = chunks(CSV, chunk_size=66)
     assert [CSV[chunk.start : chunk.end] for chunk in found] == ["item,price\n007,12\nrope,", "net,3,spare"]

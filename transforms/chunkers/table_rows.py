@@ -126,11 +126,12 @@ class _Rows:
         """The chunk of the rows that wait, if there are any."""
         while self._texts:
             room, rows = self._measured.room(self._start, self._size), len(self._texts)
-            text = "\n".join(self._texts)
+            # White space at the end of a value is dropped where it would end the chunk.
+            text = "\n".join(self._texts).rstrip()
             tokens = self._count(text)
             while rows > 1 and tokens > room:
                 rows -= 1
-                text = "\n".join(self._texts[:rows])
+                text = "\n".join(self._texts[:rows]).rstrip()
                 tokens = self._count(text)
             start, end = self._start, self._measured.finish(self._ends[rows - 1], self._start)
             yield Piece(start, start, end, tokens, kind="table", derived=text)
