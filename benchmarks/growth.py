@@ -48,7 +48,7 @@ class Hostile:
 
 
 def _letters(size: int, variant: int) -> str:
-    return chr(ord("a") + variant % 26) * size
+    return chr(ord("a") + variant % 26) * (size + variant)
 
 
 def _base64(size: int, variant: int) -> str:
@@ -59,6 +59,14 @@ def _headings(size: int, _: int) -> str:
     return "".join(f"{'#' * (place % 6 + 1)} Heading {place}\n\n" for place in range(size))
 
 
+def _table(size: int, variant: int) -> str:
+    return "| a | b |\n| --- | --- |\n" + "".join(f"| One. Two. | {row + variant} |\n" for row in range(size))
+
+
+def _brackets(size: int, variant: int) -> str:
+    return "[" * (size + variant) + "]" * (size + variant)
+
+
 HOSTILE = (
     Hostile("one line without spaces", 5_000_000, "bytes", lambda size, _: "x1-y2_z3/" * (size // 9)),
     Hostile("newlines", 200_000, "newlines", lambda size, variant: "a" + "\n" * (size + variant) + "b"),
@@ -66,6 +74,8 @@ HOSTILE = (
     Hostile("base64", 1_000_000, "bytes", _base64),
     Hostile("headings", 100_000, "headings", _headings, "text/markdown"),
     Hostile("nested lists", 10_000, "levels", lambda size, _: "- " * size + "item\n", "text/markdown"),
+    Hostile("one table", 20_000, "rows", _table, "text/markdown"),
+    Hostile("nested JSON", 100_000, "levels", _brackets, "application/json"),
 )
 
 
@@ -105,8 +115,8 @@ def run(options: Options) -> list[Table]:
         options.output / "growth.png",
         "Time against size on hostile text (dotted: twice the text, twice the time)",
         [_plot(text, [one for one in found if one.text is text]) for text in HOSTILE],
-        3,
-        (13, 7.5),
+        4,
+        (17, 7.5),
     )
     halves = [f"÷ {2**step}" for step in range(_DOUBLINGS, 0, -1)]
     about = (
@@ -156,6 +166,9 @@ def _row(one: Growth) -> list[str]:
 
 def _plot(text: Hostile, found: Sequence[Growth]) -> Callable[[Axes], None]:
     def plot(axis: Axes) -> None:
+        from matplotlib import colormaps
+
+        axis.set_prop_cycle(color=colormaps["tab20"].colors)
         for one in found:
             style = "k--" if one.strategy == _TOKENIZER else "o-"
             axis.plot(one.sizes, one.seconds, style, markersize=4, linewidth=1.2, label=one.strategy)
@@ -170,7 +183,7 @@ def _plot(text: Hostile, found: Sequence[Growth]) -> Callable[[Axes], None]:
         axis.set_xlabel(text.unit)
         axis.set_ylabel("CPU seconds")
         if text is HOSTILE[0]:
-            axis.legend(fontsize=8)
+            axis.figure.legend(loc="outside right upper", fontsize=9)
 
     return plot
 

@@ -107,7 +107,7 @@ def main(benchmarks: Mapping[str, Benchmark]) -> None:
     parser.add_argument("--corpus", type=Path, help="folder of Parquet files: document_id, text, media_type")
     parser.add_argument("--output", type=Path, default=_ROOT / "benchmarks" / "results")
     parser.add_argument(
-        "--budget", type=float, default=5, help="MB that chunkers are measured on; default: 5"
+        "--budget", type=float, default=4, help="MB that chunkers are measured on; default: 4"
     )
     parser.add_argument("--quick", action="store_true", help="tiny inputs: shows that it works, not how fast")
     parser.add_argument(
