@@ -12,7 +12,7 @@ from transforms.schemas import CHUNKERS, CHUNKS, DEAD_LETTERS, DOCUMENTS, finger
 
 PINNED = {
     "CHUNKS": "008a3d8c5aab409b",
-    "DOCUMENTS": "8850987b7422938b",
+    "DOCUMENTS": "a820eee5ac0cab1d",
     "CHUNKERS": "5bf1973462a4381b",
     "DEAD_LETTERS": "7b6d51ac05dfd2e1",
 }

@@ -246,6 +246,7 @@ def _document_row(item: DocumentChunks, encoded: bytes, *, keep_text: bool) -> t
         sum(c.over_budget for c in item.chunks),
         document.text if keep_text else None,
         canonical_json(dict(item.notes)) if item.notes else None,
+        item.removed,
         document.license,
         document.acl_labels,
         document.tenant_id,

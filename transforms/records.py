@@ -250,6 +250,7 @@ class DocumentChunks:
         lost: Non-whitespace characters that no chunk holds; 0, or the law of coverage is broken.
         reason: Why it was skipped.
         notes: What was done to the document besides cutting it, by name, with how often.
+        removed: Non-whitespace characters that a setting left out on purpose.
     """
 
     document: Document
@@ -259,6 +260,7 @@ class DocumentChunks:
     lost: int = 0
     reason: str | None = None
     notes: Mapping[str, int] = field(default_factory=dict)
+    removed: int = 0
 
 
 def path_of(document: Document) -> str:

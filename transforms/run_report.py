@@ -45,7 +45,7 @@ def tally(kind: str, rows: pa.Table, chunker: ChunkerRecord | None) -> dict[str,
             "lost_documents": _grouped(rows, "stage", "reason", total="documents"),
         }
     cut = rows.filter(pc.not_equal(rows["status"], pa.scalar("failed")))
-    sums = ("byte_count", "char_count", "lost_chars", "over_budget_count")
+    sums = ("byte_count", "char_count", "lost_chars", "removed_chars", "over_budget_count")
     return {
         "status": _grouped(cut, "status"),
         "parsers": _grouped(cut, "parser_name", "media_type"),
@@ -115,6 +115,7 @@ def build(
         "bytes": sums["byte_count"],
         "characters": sums["char_count"],
         "lost_characters": sums["lost_chars"],
+        "removed_characters": sums["removed_chars"],
         "coverage": 1 - sums["lost_chars"] / max(sums["char_count"], 1),
         "over_budget": sums["over_budget_count"],
         "notes": dict(sorted(counts.get("notes", {}).items())),
@@ -222,6 +223,8 @@ def _lines(report: Report) -> Iterator[tuple[str, str]]:
     yield "text", f"{report['bytes'] / 1e6:,.1f} MB, {report['characters']:,} characters"
     yield "chunks", _chunks(report)
     yield "coverage", f"{report['coverage']:.4%}, {report['lost_characters']:,} characters lost"
+    if report["removed_characters"]:
+        yield "left out", f"{report['removed_characters']:,} characters, as the settings say"
     files = report["files"].values()
     yield "files", f"{sum(f['files'] for f in files):,}, {sum(f['bytes'] for f in files) / 1e6:,.1f} MB"
     replaced = f", {report['replaced_files']:,} files replaced" if report["replaced_files"] else ""

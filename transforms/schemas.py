@@ -150,6 +150,7 @@ DOCUMENT_COLUMNS = (
     _CREATED_AT,
     Column("text", _TEXT, "Its text, if the run was to keep it."),
     Column("notes", _TEXT, "What was done to it besides cutting, as JSON: name to how often."),
+    Column("removed_chars", _LONG, "Characters, white space apart, that a setting left out of its chunks."),
 )
 
 CHUNKER_COLUMNS = (

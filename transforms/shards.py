@@ -234,7 +234,15 @@ def _filed(letters: pa.Table, chunker: ChunkerRecord | None) -> pa.Table:
 
 def _ledger(standing: pa.Table, refused: pa.Table, letters: pa.Table) -> pa.Table:
     failure = {"status": "failed", "chunk_count": 0, "token_count": 0, "over_budget_count": 0}
-    refused = _with(refused, standing.schema, reason=DUPLICATE, lost_chars=None, coverage=None, **failure)
+    refused = _with(
+        refused,
+        standing.schema,
+        reason=DUPLICATE,
+        lost_chars=None,
+        removed_chars=None,
+        coverage=None,
+        **failure,
+    )
     letters = _with(letters.drop_columns(["stage", "message", "documents"]), standing.schema, **failure)
     return pa.concat_tables([standing, refused, letters], promote_options="default")
 

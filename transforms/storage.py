@@ -25,6 +25,14 @@ _STORES = {"gs": "gcs", "s3": "s3", "abfs": "abfs", "abfss": "abfs", "az": "abfs
 _AZURE = ("abfs", "abfss", "az")
 _INSTALL = {"gcs": "gcsfs", "s3": "'chunkmill[s3]'", "abfs": "'chunkmill[azure]'"}
 
+# Of the machine, the network (whose errors are not all ConnectionErrors), and a store that is busy or broken.
+_TRANSIENT = {
+    *(errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.EAGAIN),
+    *(errno.ECONNREFUSED, errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE, errno.ETIMEDOUT),
+    *(errno.EHOSTUNREACH, errno.EHOSTDOWN, errno.ENETUNREACH, errno.ENETDOWN, errno.ENETRESET),
+    *(errno.EBUSY, getattr(errno, "EREMOTEIO", errno.EBUSY)),
+}
+
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 # Further on in a name `::` is two ordinary characters: no name is ever handed to fsspec's chains.
 _CHAIN = re.compile(r"(?:[\w+.-]+://)?[^/]*::")
@@ -53,10 +61,10 @@ def filesystem(uri: str, *, setting: str = "uri") -> tuple[fsspec.AbstractFileSy
     public = public_uri(uri)
     if not name or not uri:
         raise ConfigError(setting, public, "names no file or folder")
-    if _CHAIN.match(uri):
-        raise ConfigError(
-            setting, public, "chained file systems (`::`) are refused; before a local name write ./"
-        )
+    if chain := _CHAIN.match(uri):
+        # What follows is another URI, with secrets of its own.
+        hint = "chained file systems (`::`) are refused; before a local name write ./"
+        raise ConfigError(setting, f"{public_uri(chain[0])}...", hint)
     if scheme == "file":
         return fsspec.filesystem("file"), name
     if scheme not in _STORES:
@@ -116,7 +124,10 @@ def changed_at(info: Mapping[str, Any]) -> int | None:
 
 def is_transient(error: OSError) -> bool:
     """Whether trying again may help, so that the failure says nothing of the file."""
-    return isinstance(error, (ConnectionError, TimeoutError)) or error.errno in (errno.EMFILE, errno.ENFILE)
+    if isinstance(error, (ConnectionError, TimeoutError)) or error.errno in _TRANSIENT:
+        return True
+    # A name that was not resolved; an answer that the store's package has no name for, such as that of a gateway.
+    return (error.errno or 0) < 0 or (error.errno == errno.EIO and error.__cause__ is not None)
 
 
 def _split(uri: str) -> tuple[str, str]:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from time import monotonic, sleep
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -21,6 +22,7 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 _THREADS = 8
+_COPY_SECONDS = 600
 # What a manifest may name, and so all that may ever be deleted for it.
 DATA_FILE = re.compile(
     r"(chunks|documents|dead_letters)(/[a-z][a-z0-9_]*=[a-z0-9_-]+)+/part-[0-9]+-of-[0-9]+-[0-9a-f]{16}\.parquet"
@@ -106,8 +108,25 @@ class Store:
         return path
 
     def move(self, path: str, target: str) -> None:
-        """Move a file, in place of what is there."""
-        self._fs.mv(self.at(path), prepare(self._fs, self.at(target)))
+        """Move a file, in place of what is there.
+
+        Raises:
+            TimeoutError: If a store is not done with copying; nothing is lost.
+        """
+        if self._local:
+            self._fs.mv(self.at(path), prepare(self._fs, self.at(target)))
+            return
+        # Not every server knows a request that moves, and of one whose answer was lost nobody knows if it was done.
+        size = self._fs.info(self.at(path))["size"]
+        self._fs.cp_file(self.at(path), self.at(target))
+        # Azure answers before it has copied, and stops if what it copies goes away.
+        end = monotonic() + _COPY_SECONDS
+        while self.size(target) != size:
+            if monotonic() > end:
+                raise TimeoutError(f"{path} was not copied to {target} in {_COPY_SECONDS} seconds")
+            sleep(0.2)
+            self._fs.invalidate_cache()
+        self._remove(path)
 
     def remove(self, paths: Iterable[str]) -> None:
         """Remove those of the files that are there."""

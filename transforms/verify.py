@@ -257,6 +257,7 @@ class _Entry(NamedTuple):
     char_count: int | None
     byte_count: int | None
     lost_chars: int | None
+    removed_chars: int | None
     text: str | None
 
 
@@ -766,8 +767,9 @@ def _text_faults(chunks: Sequence[_Chunk], entry: _Entry, text: str) -> Iterator
             lost += text[covered:start].split()
         covered = max(covered, end)
     chars = sum(map(len, lost))
-    if chars != (entry.lost_chars or 0):
-        message = f"{chars} characters are in no chunk, the ledger says {entry.lost_chars or 0}"
+    told_chars = (entry.lost_chars or 0) + (entry.removed_chars or 0)
+    if chars != told_chars:
+        message = f"{chars} characters are in no chunk, the ledger says {told_chars}"
         yield _fault(entry, "coverage", f"{message}: {' '.join(lost[:3])[:60]!r}")
 
 

@@ -323,10 +323,22 @@ SETTINGS = [
     ("code", {"chunk_size": 24, "max_chunk_lines": 3, "overlap_lines": 1}),
     ("file_type", {"chunk_size": 24, "chunk_overlap": 6, "k": 3, "fallback_mode": "line"}),
     ("file_type", {"chunk_size": 30, "handler": "handlers:halves", "version": "3"}),
-    ("file_type", {"chunk_size": 60, "tokenizer": "character", "handlers": {"md": "handlers:lines"}, "skip": []}),
-    ("file_type", {"chunk_size": 30, "router": "handlers:route", "extra_skip": ["x/"], "prompt_filter": True}),
-    ("file_type", {"max_chunks": 50, "max_chars": 5000, "min_chunk_non_ws_chars": 2, "comment_block_threshold": 2}),
-    ("file_type", {"for_code": "token", "for_json": "recursive", "for_markdown": "heading", "for_prose": "token"}),
+    (
+        "file_type",
+        {"chunk_size": 60, "tokenizer": "character", "handlers": {"md": "handlers:lines"}, "skip": []},
+    ),
+    (
+        "file_type",
+        {"chunk_size": 30, "router": "handlers:route", "extra_skip": ["x/"], "prompt_filter": True},
+    ),
+    (
+        "file_type",
+        {"max_chunks": 50, "max_chars": 5000, "min_chunk_non_ws_chars": 2, "comment_block_threshold": 2},
+    ),
+    (
+        "file_type",
+        {"for_code": "token", "for_json": "recursive", "for_markdown": "heading", "for_prose": "token"},
+    ),
     ("json", {"chunk_size": 24}),
     ("json", {"chunk_size": 40, "chunk_overlap": 10, "tokenizer": "character", "join_records": True}),
     ("markdown", {"chunk_size": 24, "chunk_overlap": 4}),

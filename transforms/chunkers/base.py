@@ -158,7 +158,9 @@ class Chunker(BaseModel, ABC):
             measured.room = context.room
         pieces = list(self.cut(measured, measured.start, measured.end))
         chunks, lost = finish(measured, pieces, self.name, self.record.hash, context)
-        return DocumentChunks(document, chunks, "ok", self.record, lost, notes=measured.notes)
+        return DocumentChunks(
+            document, chunks, "ok", self.record, lost, notes=measured.notes, removed=measured.removed_black()
+        )
 
     def title_in(self, measured: Measured) -> str | None:
         """The title of a document that came without one, for the context of its chunks; None unless it is told.

@@ -37,7 +37,6 @@ class CodeChunker(Chunker):
     """
 
     name: ClassVar[str] = "code"
-    VERSION: ClassVar[int] = 2
 
     language: str | None = Field(default=None)
     max_chunk_lines: int = Field(default=0, ge=0)

@@ -28,7 +28,6 @@ class HeadingAwareChunker(Chunker):
     """
 
     name: ClassVar[str] = "heading_aware"
-    VERSION: ClassVar[int] = 2
 
     # 64 tokens, or half of a small budget, so that a small `chunk_size` needs no second setting.
     chunk_overlap: int = Field(default_factory=lambda data: min(64, data.get("chunk_size", 1) // 2))

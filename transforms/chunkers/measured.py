@@ -250,6 +250,10 @@ class Measured:
         """Record something that was done to the document."""
         self.notes[what] = self.notes.get(what, 0) + times
 
+    def removed_black(self) -> int:
+        """Characters, white space apart, that a setting leaves out of the chunks."""
+        return sum(sum(map(len, self.text[start:end].split())) for start, end in self.removed)
+
     def _count_in_regions(self, start: int, end: int) -> int:
         inside = any(low <= start and end <= high for low, high in self.regions)
         return self.ruler.count(start, end) if inside else _ENDLESS

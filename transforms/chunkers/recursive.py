@@ -27,7 +27,6 @@ class RecursiveChunker(Chunker):
     """
 
     name: ClassVar[str] = "recursive"
-    VERSION: ClassVar[int] = 2
 
     separators: tuple[tuple[str, ...], ...] | None = None
     min_chunk_size: int = Field(default=0, ge=0)
