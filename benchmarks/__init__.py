@@ -1,1 +1,3 @@
-"""Speed, correctness beside peers, and scale. Run by hand: `python -m benchmarks --corpus DIR`."""
+"""Speed, correctness beside peers, and scale: `python -m benchmarks --corpus DIR`. The laws over a whole corpus:
+`python -m benchmarks.laws --corpus DIR`. Both are run by hand.
+"""

@@ -327,18 +327,23 @@ def _about(family: Family, documents: _Documents, extent: _Extent) -> str:
         if having
         else "There are no blocks to find beforehand; a syntax tree is the chunker's own work."
     )
+    peers = (
+        f" Peers: {corpus.megabytes(documents.part):.1f} MB of the same, or as much as they cut in "
+        f"{extent.peer_seconds:.0f} s of CPU; each in its cheapest call, at its defaults, with its own parse, and with "
+        f"tiktoken or what it brings."
+        if family.peers
+        else ""
+    )
     return (
         f"{family.about[0].upper()}{family.about[1:]}: {len(documents.all):,}{kinds}, {size:.1f} MB. "
-        f"cl100k_base, {cutters.SIZE} tokens a chunk. Ours in bold, with the engine that encodes. {parse} Peers: "
-        f"{corpus.megabytes(documents.part):.1f} MB of the same, or as much as they cut in "
-        f"{extent.peer_seconds:.0f} s of CPU; each in its cheapest call, at its defaults, with its own parse, and with "
-        f"tiktoken or what it brings.\n\n"
+        f"cl100k_base, {cutters.SIZE} tokens a chunk. Ours in bold, with the engine that encodes. {parse}{peers}\n\n"
         f"CPU ÷ tiktoken: its CPU by that of a plain `tiktoken.encode_ordinary` pass over the same documents right "
         f"before it in the same process; the median of its laps, all chunkers in every lap, each lap in a fresh "
         f"copy of the process, so that nothing is remembered, and after a warm-up with other documents than those "
-        f"measured. Over budget: recounted by tiktoken; marked, if the chunker tells so itself. Characters lost: "
-        f"not white space, in no chunk, the chunks aligned in order and in favour of the chunker. Wrong offsets: "
-        f"chunks that are not what the text holds there.{_remarks(family)}"
+        f"measured. What takes more than {_SLOW_CPU_SECONDS:.0f} s is timed once. Over budget: recounted by tiktoken; "
+        f"marked, if the chunker tells so itself. Characters lost: not white space, in no chunk, the chunks aligned "
+        f"in order and in favour of the chunker. Wrong offsets: chunks that are not what the text holds there."
+        f"{_remarks(family)}"
     )
 
 
@@ -367,8 +372,9 @@ def _bars(axis: Axes, entries: Sequence[Entry]) -> None:
         ratio = statistics.median(entry.ratios)
         axis.barh(place, ratio, 0.38 if paired else 0.7, color=_COLOURS[kind, entry.overlap])
         axis.text(ratio * 1.04, place, f"{ratio:.2f}", va="center", fontsize=7)
+    present = {("ours" if entry.name.startswith("**") else "peers", entry.overlap) for entry in entries}
     for (kind, overlap), colour in _COLOURS.items():
-        if paired or not overlap:
+        if (kind, overlap) in present:
             axis.barh(0, 0, color=colour, label=kind + f", overlap {overlap}" * paired)
     axis.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, frameon=False, fontsize=8)
     axis.set_yticks(range(len(names), 0, -1), [name.replace("*", "") for name in names])
