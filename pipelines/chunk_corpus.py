@@ -18,7 +18,7 @@ from transforms.provenance import Run, pipeline_version
 from transforms.run_report import Report, with_seconds
 from transforms.shards import Layout
 from transforms.sources import SourceFile, check_columns, estimated_bytes, match, names
-from transforms.storage import public_uri
+from transforms.storage import filesystem, public_uri
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -55,6 +55,7 @@ def prepare(settings: RunSettings) -> Job:
         ConfigError: If an input matches nothing, a column is missing, or the output cannot take the run.
     """
     job = settings.job
+    filesystem(job.output, setting="output")  # refuses credentials, which no later message may then show
     files = _matched(settings)
     _check_apart(job, files)
     _check_report(job.report)
