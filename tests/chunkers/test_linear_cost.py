@@ -295,3 +295,15 @@ def test_twenty_thousand_headings_are_measured_about_once(strategy):
     assert sum(chunk.text.count("Head") for chunk in chunks) == 20_000
     assert tokenizer.passes == 1
     assert tokenizer.characters <= 3 * len(text)
+
+
+@pytest.mark.parametrize("strategy", ["sentence", "delimiter", "heading_aware", "recursive"])
+def test_text_far_from_any_block_is_packed_like_text_without_blocks(strategy):
+    prose = "One sentence of some words stands here.\n" * 200
+    text = prose + "# End"
+    chunker = get_chunker(strategy, chunk_size=64, chunk_overlap=0)
+    far = chunker.chunk(
+        Document("d", text, blocks=(Block("heading", len(prose), len(text), level=1, title="End"),))
+    )
+    near = chunker.chunk(Document("d", prose, blocks=()))
+    assert [chunk.spans for chunk in far[: len(near)]] == [chunk.spans for chunk in near]

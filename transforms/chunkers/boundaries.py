@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Protocol
 
+from transforms.records import Block
+
 # White space within a line.
 _BLANKS = " \t\u3000\u00a0\x0b\x0c\x1c\x1d\x1e\x1f\x85\u1680\u2028\u2029\u202f\u205f" + "".join(
     map(chr, range(0x2000, 0x200B))
@@ -295,6 +297,16 @@ def words(text: str) -> Level:
 def cells(text: str) -> Level:
     """Boundaries between the cells of a Markdown table's row."""
     return MarkLevel(text, "|", _after_cell)
+
+
+def block_edges(blocks: Sequence[Block]) -> Level:
+    """Boundaries before and after blocks; what lies between two blocks can be a piece of its own.
+
+    Args:
+        blocks: The blocks, in order.
+    """
+    edges = sorted({edge for block in blocks for edge in (block.start, block.end)})
+    return PlaceLevel(edges, edges)
 
 
 def separators(text: str, strings: Sequence[str]) -> Level:

@@ -12,7 +12,7 @@ from typing_extensions import Self
 
 from transforms.chunkers import boundaries
 from transforms.chunkers.base import Chunker
-from transforms.chunkers.boundaries import AnyOf, Level, PlaceLevel
+from transforms.chunkers.boundaries import AnyOf, Level
 from transforms.chunkers.measured import Measured
 from transforms.chunkers.packing import PROSE, Ladder, Packer, Piece
 from transforms.chunkers.rulers import white_end
@@ -239,7 +239,7 @@ def _level(measured: Measured, delimiters: Sequence[str]) -> Level:
     level, blocks = boundaries.delimiters(measured.text, delimiters), measured.blocks
     if not blocks:
         return level
-    return AnyOf([PlaceLevel([b.end for b in blocks[:-1]], [b.start for b in blocks[1:]]), level])
+    return AnyOf([boundaries.block_edges(blocks), level])
 
 
 def _without(measured: Measured, start: int, end: int, removed: Sequence[Span]) -> list[Span]:

@@ -322,8 +322,7 @@ class Packer:
         elif isinstance(name, tuple):
             level = boundaries.separators(measured.text, name)
         elif name == "block":
-            blocks = measured.blocks
-            level = PlaceLevel([block.end for block in blocks[:-1]], [block.start for block in blocks[1:]])
+            level = boundaries.block_edges(measured.blocks)
         elif name == "row":
             ends = [end for table in measured.tables() for end in table.row_ends]
             level = PlaceLevel(ends, ends)

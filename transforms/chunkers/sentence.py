@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from transforms.chunkers import boundaries
 from transforms.chunkers.base import Chunker
-from transforms.chunkers.boundaries import AnyOf, KeepingWhole, Level, PlaceLevel
+from transforms.chunkers.boundaries import AnyOf, KeepingWhole, Level
 from transforms.chunkers.measured import Measured
 from transforms.chunkers.packing import Ladder, Packer, Piece, whole
 
@@ -55,8 +55,7 @@ def whole_sentences(measured: Measured) -> Level:
     text, blocks = measured.text, measured.blocks
     levels = [boundaries.paragraphs(text), boundaries.sentences(text)]
     if blocks:
-        edges = PlaceLevel([block.end for block in blocks[:-1]], [block.start for block in blocks[1:]])
-        levels.insert(0, edges)
+        levels.insert(0, boundaries.block_edges(blocks))
     level: Level = AnyOf(levels)
     spans = [(block.start, block.end) for block in blocks if block.kind in _NO_PROSE]
     return KeepingWhole(level, spans) if spans else level
