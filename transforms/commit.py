@@ -110,7 +110,8 @@ def check_output(output: str, mode: WriteMode, run_id: str | None = None) -> Non
     probe = f"{root}/control/staging/probe-{uuid4().hex}"
     try:
         fs.pipe_file(prepare(fs, probe), b"")
-        fs.rm_file(probe)
+        with suppress(FileNotFoundError):  # asked for twice, since the first answer was lost
+            fs.rm_file(probe)
         if getattr(fs, "local_file", False):
             # Nothing stays of a run that is refused for another reason.
             with suppress(OSError):
