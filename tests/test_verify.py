@@ -211,7 +211,9 @@ def with_text(of: Callable[[str], str]) -> Callable[[list[Row], int], object]:
     def change(rows: list[Row], at: int) -> None:
         text = of(rows[at]["text"])
         rows[at]["text"] = text
-        rows[at]["chunk_id"] = chunk_id(rows[at]["document_id"], CHUNKER.record.hash, text_digest(text.encode()), 0)
+        rows[at]["chunk_id"] = chunk_id(
+            rows[at]["document_id"], CHUNKER.record.hash, text_digest(text.encode()), 0
+        )
 
     return change
 

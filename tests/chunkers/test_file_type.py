@@ -207,7 +207,7 @@ def test_what_a_handler_leaves_out_is_noted():
         ("backwards", r"gives as piece 1 '\(0, 4\)', which is no slice after the one before"),
         ("outside", r"gives as piece 0 '\(0, 12\)'"),
         ("numbers", "gives as piece 0 '1'"),
-        ("none", "raised TypeError"),
+        ("none", "gives NoneType"),
         ("fails", "raised KeyError: 'no such thing'"),
         ("fails_late", "raised RuntimeError: out of paper"),
     ],
@@ -345,3 +345,9 @@ def test_filtered_chunks_keep_their_order_and_their_budget(size):
     assert found.lost == 0
     ids = [chunk.chunk_id for chunk in found.chunks]
     assert all(c.parent_id is None or c.parent_id in ids[: c.index] for c in found.chunks)
+
+
+def test_handlers_given_as_pairs_mean_what_a_table_means():
+    pairs = get_chunker("file_type", handlers=[("PY", "handlers:lines")])
+    assert pairs == get_chunker("file_type", handlers={".py": "handlers:lines"})
+    assert pairs.fingerprint() == get_chunker("file_type", handlers={"py": "handlers:lines"}).fingerprint()

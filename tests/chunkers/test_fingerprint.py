@@ -420,3 +420,14 @@ def test_the_golden_table_has_every_strategy_and_every_setting():
     for name, kind in CHUNKERS.items():
         used = {setting for other, settings in SETTINGS if other == name for setting in settings}
         assert used == set(kind.model_fields) - {"engine"}
+
+
+@pytest.mark.parametrize("name", CHUNKERS)
+def test_no_setting_takes_a_truth_value_for_a_number(name):
+    numbers = [
+        key for key, field in CHUNKERS[name].model_fields.items() if field.annotation in (int, int | None)
+    ]
+    assert numbers
+    for setting in numbers:
+        with pytest.raises(ConfigError, match=rf"^{setting}=True: must be a number"):
+            get_chunker(name, **{setting: True})

@@ -338,3 +338,11 @@ def test_spellings_of_special_tokens_are_text(name):
     found = chunks(text, chunk_size=12, tokenizer=name)
     assert found[0].heading_path == ("<|endoftext|>",)
     assert "".join("".join(chunk.text for chunk in found).split()) == "".join(text.split())
+
+
+def test_what_is_over_the_budget_of_the_fallback_but_within_the_chunkers_own_is_not_marked():
+    fallback = {"name": "recursive", "chunk_size": 5}
+    chunker = get_chunker("heading", chunk_size=12, tokenizer="character", fallback=fallback)
+    chunks = chunker.chunk(Document("d", "# A\n\nword 👩‍👩‍👧‍👦 word word\n", "text/markdown"))
+    assert [chunk.token_count for chunk in chunks if chunk.token_count > 5] == [7]
+    assert not any(chunk.over_budget for chunk in chunks)

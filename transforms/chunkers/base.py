@@ -74,11 +74,12 @@ class Chunker(BaseModel, ABC):
         except ValidationError as error:
             raise _config_error(type(self), error) from None
 
-    @field_validator("chunk_size", "chunk_overlap", mode="before")
+    @field_validator("*", mode="before")
     @classmethod
-    def _no_bool(cls, value: object) -> object:
+    def _no_bool(cls, value: object, info: ValidationInfo) -> object:
         # bool is an int to pydantic, and 512 written as True is a slip.
-        if isinstance(value, bool):
+        kind = cls.model_fields[info.field_name or ""].annotation
+        if isinstance(value, bool) and kind in (int, int | None):
             raise ValueError("must be a number")
         return value
 
@@ -157,7 +158,7 @@ class Chunker(BaseModel, ABC):
         if self.context_in_budget:
             measured.room = context.room
         pieces = list(self.cut(measured, measured.start, measured.end))
-        chunks, lost = finish(measured, pieces, self.name, self.record.hash, context)
+        chunks, lost = finish(measured, pieces, self.record, context)
         return DocumentChunks(
             document, chunks, "ok", self.record, lost, notes=measured.notes, removed=measured.removed_black()
         )

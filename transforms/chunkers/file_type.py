@@ -102,9 +102,12 @@ class FileTypeChunker(Chunker):
     @field_validator("handlers", mode="before")
     @classmethod
     def _by_extension(cls, value: object) -> object:
-        if not isinstance(value, Mapping):
+        pairs = list(value.items()) if isinstance(value, Mapping) else value
+        if not isinstance(pairs, list | tuple) or not all(
+            isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs
+        ):
             return value
-        return tuple(sorted((f".{str(key).lower().lstrip('.')}", path) for key, path in value.items()))
+        return tuple(sorted((f".{str(key).lower().lstrip('.')}", path) for key, path in pairs))
 
     @field_validator("version", mode="before")
     @classmethod

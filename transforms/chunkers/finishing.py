@@ -9,6 +9,7 @@ from transforms.chunkers.context import Context
 from transforms.chunkers.measured import Measured
 from transforms.chunkers.packing import Piece
 from transforms.fingerprint import chunk_id, text_digest
+from transforms.provenance import ChunkerRecord
 from transforms.records import Block, Chunk, Location, Span
 
 # Kinds of blocks that make a chunk special if it holds nothing else.
@@ -18,21 +19,21 @@ _PLAIN: _FactsOfSlice = ("body", None, (), ())
 
 
 def finish(
-    measured: Measured, pieces: Sequence[Piece], strategy: str, chunker_hash: str, context: Context
+    measured: Measured, pieces: Sequence[Piece], chunker: ChunkerRecord, context: Context
 ) -> tuple[list[Chunk], int]:
     """The chunks of a document from the slices that its strategy cut, and how many characters no slice holds.
 
     Args:
         measured: The document.
         pieces: The slices, starts and ends strictly ascending but for those inside the one they stand under.
-        strategy: Name of the strategy.
-        chunker_hash: Fingerprint of the chunker.
+        chunker: The chunker; what is over the budget of one that it uses may be within its own.
         context: What tells the context of each chunk.
 
     Returns:
         The chunks, and the number of non-whitespace characters outside all of them that no setting removed.
     """
     document, text = measured.document, measured.text
+    strategy, chunker_hash, size = chunker.name, chunker.hash, chunker.chunk_size
     document_id, acl_labels, tenant_id = document.document_id, document.acl_labels, document.tenant_id
     one_byte = text.isascii()
     line_breaks = _line_breaks if "\r" in text else str.count
@@ -83,7 +84,7 @@ def finish(
                 locations,
                 images,
                 piece.derived is not None,
-                piece.over_budget,
+                piece.over_budget and piece.tokens > size,
                 acl_labels,
                 tenant_id,
             )

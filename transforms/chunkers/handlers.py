@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -66,7 +66,8 @@ def call(path: str, document: Document, strategy: str) -> Any:
     """
     try:
         return load(path)(document)
-    except Exception as error:
+    # A function that ends the process would take all other documents with it.
+    except (Exception, SystemExit) as error:
         raise _refused(path, document, strategy, f"raised {type(error).__name__}: {error}") from error
 
 
@@ -111,11 +112,14 @@ def _items(path: str, document: Document, strategy: str) -> Iterator[object]:
     answer = call(path, document, strategy)
     if isinstance(answer, str):
         answer = [answer]
+    if not isinstance(answer, Iterable) or isinstance(answer, Mapping | Set):
+        message = f"gives {type(answer).__name__}, not texts or spans in order"
+        raise _refused(path, document, strategy, message)
     try:
         yield from answer
     except ChunkingError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _refused(path, document, strategy, f"raised {type(error).__name__}: {error}") from error
 
 
