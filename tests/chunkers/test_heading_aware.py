@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from transforms.chunkers import get_chunker
@@ -181,6 +183,16 @@ def test_a_block_after_the_indentation_of_its_line_takes_the_indentation_along()
     text = "abcdefgh\n  ij"
     blocks = (Block("paragraph", 0, 8), Block("paragraph", 11, 13))
     assert texts(text, blocks, chunk_size=6) == ["abcdef", "gh", "  ij"]
+
+
+def test_a_part_of_an_overlap_with_more_tokens_than_all_of_it_is_not_taken():
+    text = "x" * 40 + "<div>"
+    document = Document("d", text, blocks=(Block("paragraph", 0, 38), Block("paragraph", 38, 41)))
+    chunker = get_chunker("heading_aware", chunk_size=2, chunk_overlap=1, tokenizer="o200k_base")
+    chunks = chunker.chunk(document)
+    assert chunks[4].text == "xx<"
+    for before, after in pairwise(chunks):
+        assert chunker.counter.count(text[after.start : before.end]) <= 1
 
 
 def test_text_between_blocks_is_kept():

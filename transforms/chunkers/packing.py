@@ -182,8 +182,8 @@ class Packer:
                 if lead < new:
                     size = room(new, self._size)
                     piece = self._whole(new, new, last, size) if last <= reach_from(new, size) else None
-                    if piece:
-                        piece = self._lengthened(piece, lead, size)
+                    if piece and previous:
+                        piece = self._lengthened(piece, lead, previous.end, size)
                     size = room(lead, self._size)
                 ladder, depth = self._finer(ladder, depth, new, last)
                 stack.append((stop, last, ladder, depth))
@@ -246,12 +246,14 @@ class Packer:
         lead = self._first_that_fits(low, end, end, self._overlap)
         return new if lead is None else lead
 
-    def _lengthened(self, piece: Piece, lead: int, size: int) -> Piece:
-        """`piece` with as much of the overlap from `lead` on as the budget allows."""
-        low = max(lead + 1, self._measured.ruler.back(piece.end, size))
+    def _lengthened(self, piece: Piece, lead: int, shared_end: int, size: int) -> Piece:
+        """`piece` with as much of the overlap from `lead` to `shared_end` as the budget allows."""
+        measured = self._measured
+        low = max(lead + 1, measured.ruler.back(piece.end, size))
         start = self._first_that_fits(low, piece.new, piece.end, size)
-        if start is not None:
-            piece.start, piece.tokens = start, self._measured.count(start, piece.end)
+        # Less of an overlap can have more tokens than all of it.
+        if start is not None and measured.count(start, shared_end) <= self._overlap:
+            piece.start, piece.tokens = start, measured.count(start, piece.end)
         return piece
 
     def _first_that_fits(self, low: int, high: int, end: int, budget: int) -> int | None:
