@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from soups import soup
+from words import Words
 
 from transforms.chunkers import CHUNKERS, get_chunker
 from transforms.parsers import ParseSettings, blocks_of, parse
@@ -17,21 +16,6 @@ ROWS = [f"| p{n:02} | {n % 7}.{n % 10} | berth {n} \\| side {'AB'[n % 2]} |" for
 HEADER = "| port | tide (m) | note |\n|---|---:|---|"
 TIDES = "# Tides\n\nHeights by port.\n\n" + "\n".join([HEADER, *ROWS]) + "\n\nMeasured in spring.\n"
 SECTIONS = "# Harbour\n\n## Moorings\n\nText about moorings.\n\n## Tides\n\nText about tides.\n"
-
-
-class Words:
-    """A tokenizer of somebody's own: one token for each word."""
-
-    name = vocabulary_digest = "words"
-
-    def count(self, text):
-        return len(text.split())
-
-    def count_many(self, texts):
-        return [self.count(text) for text in texts]
-
-    def boundaries(self, text):
-        return [word.end() for word in re.finditer(r"\S+", text)]
 
 
 def markdown(text, **facts):

@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
+from words import Words
 
 from transforms.chunkers import get_chunker
 from transforms.errors import ConfigError
 from transforms.parsers import ParseSettings, parse
 from transforms.records import Block, Document, RawDocument
-
-
-class Words:
-    """One token for each run of characters that are not white space."""
-
-    name = vocabulary_digest = "words"
-
-    def count(self, text):
-        return len(text.split())
-
-    def count_many(self, texts):
-        return [self.count(text) for text in texts]
-
-    def boundaries(self, text):
-        return [word.end() for word in re.finditer(r"\S+", text)]
 
 
 def cut(text, size=8, blocks=None, **settings):

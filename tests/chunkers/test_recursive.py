@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
 import unicodedata
 
 import pytest
+from words import Words
 
 from transforms.chunkers import get_chunker
 from transforms.errors import ConfigError
 from transforms.records import Block, Document
-
-
-class Words:
-    """One token for each run of characters that are not white space."""
-
-    name = vocabulary_digest = "words"
-
-    def count(self, text):
-        return len(text.split())
-
-    def count_many(self, texts):
-        return [self.count(text) for text in texts]
-
-    def boundaries(self, text):
-        return [word.end() for word in re.finditer(r"\S+", text)]
 
 
 def chunks(text, chunk_size, chunk_overlap=0, blocks=None, **settings):

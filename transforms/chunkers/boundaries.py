@@ -318,8 +318,7 @@ def separators(text: str, strings: Sequence[str]) -> Level:
     """
     if len(strings) == 1:
         return SeparatorLevel(text, strings[0])
-    pattern = re.compile("|".join(map(re.escape, sorted(strings, key=len, reverse=True))))
-    places = [match.span() for match in pattern.finditer(text)]
+    places = matches(text, strings)
     return PlaceLevel([start for start, _ in places], [end for _, end in places])
 
 

@@ -37,7 +37,7 @@ class Context:
         self._measured = measured
         self._kind = kind
         self._size = size
-        self._in_budget = in_budget and kind != "none"
+        self._in_budget = in_budget
         self._count = tokenizer.count
         self._is_additive = is_additive(tokenizer)
         self._has_title = kind == "full" and bool(measured.title)
@@ -65,13 +65,13 @@ class Context:
         return self._shortened(context, text)
 
     def room(self, start: int, size: int) -> int:
-        """What the context of a chunk leaves of its budget, at least half of it.
+        """What the context of a chunk leaves of the budget that they share, at least half of it.
 
         Args:
             start: Where the chunk starts, in code points.
             size: The budget, in tokens.
         """
-        return size - self._at(start)[1] if self._in_budget else size
+        return size - self._at(start)[1]
 
     def _at(self, start: int) -> tuple[str | None, int]:
         """The context of a chunk that starts somewhere, and its tokens, with those of the separator."""

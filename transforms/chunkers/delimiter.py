@@ -99,13 +99,13 @@ class DelimiterChunker(Chunker):
         pieces = self._pieces(measured, packer, start, end)
         if self.drop_delimiters:
             pieces = self._dropped(measured, packer, pieces, removed)
-        return self._with_children(measured, child_packer, pieces) if self.child_delimiters else pieces
+        return self._with_children(measured, child_packer, pieces) if child_packer else pieces
 
-    def _prepare(self, measured: Measured) -> tuple[Packer, Packer, list[Span]]:
-        """What packs chunks, what packs children, and the delimiters that are removed."""
+    def _prepare(self, measured: Measured) -> tuple[Packer, Packer | None, list[Span]]:
+        """What packs chunks, what packs children if there are any, and the delimiters that are removed."""
         packer = self._packer(measured, self.overlap)
         removed = self._removed(measured, packer) if self.drop_delimiters else []
-        return packer, self._packer(measured, 0), removed
+        return packer, self._packer(measured, 0) if self.child_delimiters else None, removed
 
     def _packer(self, measured: Measured, overlap: int) -> Packer:
         levels = {

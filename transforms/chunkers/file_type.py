@@ -15,6 +15,7 @@ from transforms.chunkers.filters import comment_blocks, leave_out, prompt_lines
 from transforms.chunkers.handlers import Caps, call, load, pieces_of
 from transforms.chunkers.measured import Measured
 from transforms.chunkers.packing import PROSE, Packer, Piece, whole
+from transforms.chunkers.rulers import black
 from transforms.chunkers.skipping import SKIPPED, SkipList
 from transforms.errors import ChunkingError
 from transforms.parsers.code import comments
@@ -242,10 +243,10 @@ class FileTypeChunker(Chunker):
 
     def _leave_gap(self, measured: Measured, gap: Span) -> None:
         """Note what no piece of a handler holds."""
-        black = sum(map(len, measured.text[slice(*gap)].split())) if gap[0] < gap[1] else 0
-        if black:
+        left_out = black(measured.text[slice(*gap)])
+        if left_out:
             measured.removed.append(gap)
-            measured.note("character left out by a handler", black)
+            measured.note("character left out by a handler", left_out)
 
     def _removed(self, measured: Measured) -> list[Span]:
         """What the filters leave out, in order."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from transforms.chunkers.context import Context
 from transforms.chunkers.measured import Measured
 from transforms.chunkers.packing import Piece
+from transforms.chunkers.rulers import black
 from transforms.fingerprint import chunk_id, text_digest
 from transforms.provenance import ChunkerRecord
 from transforms.records import Block, Chunk, Location, Span
@@ -54,7 +55,7 @@ def finish(
             byte -= at - start if one_byte else len(text[start:at].encode())
             line -= line_breaks(text, "\n", start, at)
         if start > held:
-            lost += _black(text, held, start, measured.removed)
+            lost += _lost(text, held, start, measured.removed)
         content = slice_ = text[start:end]
         data = slice_.encode()
         last_byte, last_line = byte + len(data), line + line_breaks(text, "\n", start, end)
@@ -92,7 +93,7 @@ def finish(
         at, byte, line = end, last_byte, last_line
         if end > held:
             held, before = end, piece
-    return chunks, lost + _black(text, held, len(text), measured.removed)
+    return chunks, lost + _lost(text, held, len(text), measured.removed)
 
 
 def _no_path(start: int) -> tuple[str, ...]:
@@ -158,14 +159,13 @@ def _line_breaks(text: str, mark: str, start: int, end: int) -> int:
     return text.count(mark, start, end) + text.count("\r", start, end) - text.count("\r\n", start, end)
 
 
-def _black(text: str, start: int, end: int, removed: Sequence[Span]) -> int:
+def _lost(text: str, start: int, end: int, removed: Sequence[Span]) -> int:
     """Characters of a slice that are not white space, but for those that were removed."""
-    part = text[start:end]
-    if not part or part.isspace():
+    lost = black(text[start:end])
+    if not lost:
         return 0
-    black = sum(map(len, part.split()))
     place = bisect_right(removed, (start, start))
     while place < len(removed) and removed[place][0] < end:
-        black -= sum(map(len, text[slice(*removed[place])].split()))
+        lost -= black(text[slice(*removed[place])])
         place += 1
-    return black
+    return lost

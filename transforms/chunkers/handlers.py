@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from transforms.chunkers.rulers import black
 from transforms.errors import ChunkingError
 from transforms.records import Document, Span
 
@@ -97,10 +98,10 @@ def pieces_of(path: str, document: Document, caps: Caps, strategy: str) -> Itera
         if characters > caps.characters:
             message = f"gives more than max_chars={caps.characters} characters"
             raise _refused(path, document, strategy, message, "handler_cap")
-        black = sum(map(len, text[slice(*span)].split()))
-        if not black:
+        seen = black(text[slice(*span)])
+        if not seen:
             continue
-        if black < caps.black:
+        if seen < caps.black:
             message = f"gives as piece {place} {text[slice(*span)]!r}, less than min_chunk_non_ws_chars={caps.black}"
             raise _refused(path, document, strategy, message, "handler_cap")
         last = span

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from transforms.chunkers.graphemes import Graphemes
-from transforms.chunkers.rulers import regions_between_gaps, ruler, white_end, white_start
+from transforms.chunkers.rulers import black, regions_between_gaps, ruler, white_end, white_start
 from transforms.parsers.tables import Table, read_table
 from transforms.records import Block, Document, Span
 from transforms.tokenizers.base import Tokenizer
@@ -252,7 +252,7 @@ class Measured:
 
     def removed_black(self) -> int:
         """Characters, white space apart, that a setting leaves out of the chunks."""
-        return sum(sum(map(len, self.text[start:end].split())) for start, end in self.removed)
+        return sum(black(self.text[start:end]) for start, end in self.removed)
 
     def _count_in_regions(self, start: int, end: int) -> int:
         inside = any(low <= start and end <= high for low, high in self.regions)
@@ -269,14 +269,14 @@ class Measured:
         text = self.text
         if position < limit and not text[position].isspace():
             return position
-        black = white_end(text, position, limit)
-        if black == limit:
+        seen = white_end(text, position, limit)
+        if seen == limit:
             return limit
-        line = text.rfind("\n", position, black) + 1
+        line = text.rfind("\n", position, seen) + 1
         if self._has_returns:
-            line = max(line, text.rfind("\r", position, black) + 1)
+            line = max(line, text.rfind("\r", position, seen) + 1)
         if not line:
-            line = position if keep_spaces or not position or text[position - 1] in "\n\r" else black
+            line = position if keep_spaces or not position or text[position - 1] in "\n\r" else seen
         # White space can be the base of a cluster: a space with a combining mark.
         line = self.edge_before(line)
         return line if line > position else position

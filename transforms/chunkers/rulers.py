@@ -231,6 +231,11 @@ def regions_between_gaps(text: str, start: int, end: int) -> list[Span]:
     return regions
 
 
+def black(text: str) -> int:
+    """Characters of a text that are not white space."""
+    return 0 if not text or text.isspace() else sum(map(len, text.split()))
+
+
 def white_end(text: str, start: int, end: int) -> int:
     """First position from `start` on, up to `end`, that is not white space."""
     step = 16

@@ -49,9 +49,7 @@ def outline(text: str, language: str) -> tuple[Node, ...]:
     Raises:
         ConfigError: If the language is unknown or its grammar is not installed.
     """
-    grammar = grammar_of(language)
-    source = _source(text)
-    tree = _tree(source, grammar)
+    grammar, source, tree = _parsed(text, language)
     if tree is None:
         return ()
     whole = (0, len(source))
@@ -70,9 +68,7 @@ def comments(text: str, language: str) -> list[Span]:
     """
     from tree_sitter import Query, QueryCursor
 
-    grammar = grammar_of(language)
-    source = _source(text)
-    tree = _tree(source, grammar)
+    grammar, source, tree = _parsed(text, language)
     if tree is None:
         return []
     query = Query(
@@ -83,9 +79,12 @@ def comments(text: str, language: str) -> list[Span]:
     return sorted((place(node.start_byte), place(node.end_byte)) for node in found)
 
 
-def _source(text: str) -> bytes:
+def _parsed(text: str, language: str) -> tuple[Grammar, bytes, Tree | None]:
+    """The grammar of a program, its bytes as they were parsed, and its syntax tree."""
+    grammar = grammar_of(language)
     # To most grammars a carriage return alone is no newline; at a NUL some scanners read all that follows.
-    return _LONE_RETURN.sub(b"\n", text.encode("utf-8", "surrogatepass").replace(b"\0", b" "))
+    source = _LONE_RETURN.sub(b"\n", text.encode("utf-8", "surrogatepass").replace(b"\0", b" "))
+    return grammar, source, _tree(source, grammar)
 
 
 def _tree(source: bytes, grammar: Grammar) -> Tree | None:
