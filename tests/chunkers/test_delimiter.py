@@ -81,6 +81,8 @@ def test_overlap_is_a_share_of_the_budget_in_tokens():
         ("\n`@@`。", ("\n", "@@", "。")),
         (r"\n\t;", ("\t", "\n", ";")),
         ("`##``--`", ("##", "--")),
+        ("`\n\n`。", ("\n\n", "。")),
+        (r"`\n\n``a\tb`", ("\n\n", "a\tb")),
         (["b", "a", "b"], ("a", "b")),
     ],
 )
@@ -88,7 +90,7 @@ def test_a_string_is_read_as_ragflow_reads_it(given, parsed):
     assert get_chunker("delimiter", delimiters=given).delimiters == parsed
 
 
-@pytest.mark.parametrize("given", [";` ` `", "`a", "``", "` `", "", [], [""], [1], None])
+@pytest.mark.parametrize("given", [";` ` `", "`a", "``", "` `", "`\t `", r"`\t`", "", [], [""], [1], None])
 def test_what_is_no_delimiter_is_refused(given):
     with pytest.raises(ConfigError, match="delimiters"):
         get_chunker("delimiter", delimiters=given)
@@ -123,6 +125,15 @@ def test_delimiters_can_be_left_out_which_is_recorded():
     assert [chunk.text for chunk in result.chunks] == ["K", "L", "M\n\nN"]
     assert result.lost == 0
     assert result.notes == {"dropped delimiters": 3}
+
+
+@pytest.mark.parametrize("text", ["@@", "@@@@\n@@", " @@ "])
+def test_a_document_of_delimiters_that_are_left_out_is_skipped(text):
+    result = get_chunker("delimiter", delimiters="`@@`", drop_delimiters=True).chunk_document(
+        Document("d", text)
+    )
+    assert (result.status, result.reason, result.chunks) == ("skipped", "nothing is left of it", ())
+    assert result.notes == {"dropped delimiters": text.count("@@")}
 
 
 def test_a_chunk_without_its_delimiters_has_the_spans_between_them():

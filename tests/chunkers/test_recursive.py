@@ -113,6 +113,33 @@ def test_a_link_that_fits_stays_whole_and_an_image_that_does_not_is_cut_by_itsel
     assert len(of_image) == math.ceil(len(image) / 120)
 
 
+LINK = "https://example.org/tides/2027/spring/heights.html?port=north%20quay&unit=m#row-17"
+
+
+@pytest.mark.parametrize("strategy", ["recursive", "sentence", "delimiter", "heading_aware", "json", "code"])
+@pytest.mark.parametrize(
+    "word",
+    [
+        f"![heights]({LINK})",
+        f"[springs]({LINK}),",
+        f'href="{LINK}">heights</a>',
+        f"<{LINK}>",
+        f"`curl={LINK}`",
+        f"潮位は{LINK}をご覧ください",
+        f"[{LINK}_(north)]".replace("#row", "(all)#row"),
+        f"{LINK}|{LINK}",
+    ],
+)
+def test_a_link_that_fits_stays_whole_in_a_word_that_does_not(word, strategy):
+    link = LINK.replace("#row", "(all)#row") + "_(north)" if "(all)" in word else LINK
+    text = f"The heights of the year: {word} as printed. All of them are in metres above the chart."
+    chunker = get_chunker(strategy, chunk_size=len(link), chunk_overlap=0, tokenizer="character")
+    found = chunker.chunk(Document("d", text))
+    assert sum(link in chunk.text for chunk in found) == text.count(link)
+    assert max(chunk.token_count for chunk in found) <= len(link)
+    assert "".join("".join(chunk.text for chunk in found).split()) == "".join(text.split())
+
+
 # ------------------------------------------------------------------------------------------------- own separators
 
 

@@ -159,6 +159,9 @@ class Chunker(BaseModel, ABC):
             measured.room = context.room
         pieces = list(self.cut(measured, measured.start, measured.end))
         chunks, lost = finish(measured, pieces, self.record, context)
+        if not chunks and not lost:
+            reason = "nothing is left of it"
+            return DocumentChunks(document, (), "skipped", self.record, reason=reason, notes=measured.notes)
         return DocumentChunks(
             document, chunks, "ok", self.record, lost, notes=measured.notes, removed=measured.removed_black()
         )

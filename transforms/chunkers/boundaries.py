@@ -55,6 +55,10 @@ _CLOSING_BEFORE_WHITE_SPACE = re.compile(
     f"[{re.escape(_CLOSERS_BEFORE_WHITE_SPACE)}]*(?:\\[[0-9]{{1,3}}\\])*[{re.escape(_CLOSERS)}]*"
     "(?:[ \u00a0\u202f]»(?=\\s|\\Z))?"
 )
+# A link inside a longer word, such as `[text](link)` or `href="link"`: without what follows it in brackets, quotes and
+# scripts that put no space after it.
+_LINK_CHARACTER = r"[^\s<>()\[\]{}|\"'`\\^\u3000-\u30ff\uff00-\uffef]"
+_LINK = re.compile(rf"(?:https?|ftps?|file|s3|gs|abfss?)://(?:{_LINK_CHARACTER}+|\([^\s<>\"()]*\))+")
 # How far before its boundary a mark may stand: a stop, a few closers, a reference or two, a space.
 _MARK_REACH = 16
 # Long enough for any abbreviation with the bracket before it.
@@ -292,6 +296,12 @@ def clauses(text: str) -> Level:
 def words(text: str) -> Level:
     """Boundaries after white space."""
     return WordLevel(text)
+
+
+def links(text: str) -> Level:
+    """Boundaries before and after links, for words that are larger than the link in them."""
+    edges = [edge for found in _LINK.finditer(text) for edge in found.span()]
+    return PlaceLevel(edges, edges)
 
 
 def cells(text: str) -> Level:

@@ -23,7 +23,8 @@ _DELIMITER = "delimiter"
 _CHILD = "child delimiter"
 _LADDER: Ladder = (_DELIMITER, *PROSE)
 _ESCAPES = {"\\n": "\n", "\\r": "\r", "\\t": "\t", "\\\\": "\\"}
-_ITEM = re.compile(r"`([^`]*)`|(\\[nrt\\])|([^`])", re.DOTALL)
+_ESCAPE = re.compile(r"\\[nrt\\]")
+_ITEM = re.compile(rf"`([^`]*)`|{_ESCAPE.pattern}|[^`]", re.DOTALL)
 
 
 def _parse(value: object) -> object:
@@ -31,16 +32,21 @@ def _parse(value: object) -> object:
     if isinstance(value, str):
         if value.count("`") % 2:
             raise ValueError("a back quote is never closed")
-        items = list(_ITEM.finditer(value))
-        if any(item[1] is not None and not item[1].strip() for item in items):
-            raise ValueError("nothing but white space is in back quotes")
-        value = [item[1] or _ESCAPES.get(item[0], item[0]) for item in items]
+        items = [(item[1], _unescaped(item[1] or item[0])) for item in _ITEM.finditer(value)]
+        # Several line breaks are a delimiter; a space in back quotes is a slip that would cut at every word.
+        if any(quoted is not None and not item.strip(" \t`") for quoted, item in items):
+            raise ValueError("nothing but spaces is in back quotes")
+        value = [item for _, item in items]
     if isinstance(value, list | tuple):
         if not all(isinstance(item, str) and item for item in value):
             raise ValueError("each delimiter must be a string that is not empty")
         # The longest that matches counts, so their order says nothing.
         return tuple(sorted(set(value)))
     return value
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPE.sub(lambda found: _ESCAPES[found[0]], text)
 
 
 Delimiters = Annotated[tuple[str, ...], BeforeValidator(_parse)]

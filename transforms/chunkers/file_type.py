@@ -142,11 +142,7 @@ class FileTypeChunker(Chunker):
         rule = self._skip_list.rule_for(path_of(document))
         if rule is not None:
             return DocumentChunks(document, (), "skipped", self.record, reason=f"skip rule {rule}")
-        result = super().chunk_document(document)
-        if result.chunks or result.status != "ok":
-            return result
-        reason = "nothing is left of it"
-        return DocumentChunks(document, (), "skipped", self.record, reason=reason, notes=result.notes)
+        return super().chunk_document(document)
 
     def cut(self, measured: Measured, start: int, end: int) -> Iterator[Piece]:
         """The slices of [start, end) that become chunks, in order."""

@@ -13,7 +13,7 @@ from transforms.chunkers.packing import CODE, PROSE, TABLE, Ladder, Packer, Piec
 
 _BY_BLOCK: Ladder = ("block", *PROSE)
 # Lines of a paragraph are the width of somebody's editor; sentences are the author's.
-_PARAGRAPH: Ladder = ("sentence", "line", "clause", "word")
+_PARAGRAPH: Ladder = ("sentence", "line", "clause", "word", "link")
 _BY_KIND = {"paragraph": _PARAGRAPH, "quote": _PARAGRAPH, "heading": _PARAGRAPH, "code": CODE, "table": TABLE}
 
 

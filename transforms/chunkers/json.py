@@ -16,7 +16,7 @@ from transforms.records import Document, path_of
 
 _JSON_LINES = "application/jsonl"
 # No cut after the colon of a key, where a clause would end.
-_STRINGS: Ladder = ("blank line", "line", "sentence", "word")
+_STRINGS: Ladder = ("blank line", "line", "sentence", "word", "link")
 # Of a longer path the beginning and the end are told, or ten thousand levels would make ten thousand long paths.
 _LONGEST_PATH = 300
 _BEGINNING = 100

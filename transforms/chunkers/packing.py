@@ -16,9 +16,9 @@ from transforms.records import Block, Span
 LevelName = str | tuple[str, ...]
 Ladder = tuple[LevelName, ...]
 
-PROSE: Ladder = ("blank line", "line", "sentence", "clause", "word")
-CODE: Ladder = ("blank line", "line", "word")
-TABLE: Ladder = ("row", "line", "cell", "sentence", "clause", "word")
+PROSE: Ladder = ("blank line", "line", "sentence", "clause", "word", "link")
+CODE: Ladder = ("blank line", "line", "word", "link")
+TABLE: Ladder = ("row", "line", "cell", "sentence", "clause", "word", "link")
 
 _LEVELS: Mapping[str, Callable[[str], Level]] = {
     "blank line": boundaries.blank_lines,
@@ -26,6 +26,7 @@ _LEVELS: Mapping[str, Callable[[str], Level]] = {
     "sentence": boundaries.sentences,
     "clause": boundaries.clauses,
     "word": boundaries.words,
+    "link": boundaries.links,
     "cell": boundaries.cells,
 }
 # Blocks that stay whole while they fit; of a table that does not, the rows do.

@@ -12,7 +12,7 @@ from transforms.chunkers.measured import Measured
 from transforms.chunkers.packing import Ladder, Packer, Piece, whole
 
 _WHOLE_SENTENCE = "whole sentence"
-_LADDER: Ladder = (_WHOLE_SENTENCE, "line", "clause", "word")
+_LADDER: Ladder = (_WHOLE_SENTENCE, "line", "clause", "word", "link")
 _NO_PROSE = frozenset({"code", "table"})
 
 
