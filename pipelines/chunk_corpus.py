@@ -11,14 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.options import JobSettings, RunSettings
-from transforms.commit import abort, check_output, read_report, table_shards, write_report
+from transforms.commit import abort, check_output, read_report, source_partitions, write_report
 from transforms.errors import ConfigError
 from transforms.fingerprint import fingerprint
+from transforms.partitions import check_keys
 from transforms.provenance import Run, pipeline_version
 from transforms.run_report import Report, with_seconds
-from transforms.shards import Layout
+from transforms.shards import Layout, chunker_value
 from transforms.sources import SourceFile, check_columns, estimated_bytes, match, names
 from transforms.storage import filesystem, public_uri
+from transforms.table import Table
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -73,7 +75,8 @@ def prepare(settings: RunSettings) -> Job:
         }
     )
     check_output(job.output, job.mode, run_id)
-    shards = table_shards(job.output) or job.shards or 1 + estimated_bytes(files) // _SHARD_BYTES
+    table = Table(job.output)
+    shards = table.shards or job.shards or 1 + estimated_bytes(files) // _SHARD_BYTES
     if job.shards and job.shards != shards:
         raise ConfigError("shards", job.shards, f"the table has {shards}, which stays as it is")
     run = Run(
@@ -85,6 +88,7 @@ def prepare(settings: RunSettings) -> Job:
         job_id=job.job_id,
         settings=recorded,
         keep_text=job.keep_text,
+        partition_by=_partition_by(settings, table),
     )
     return Job(settings, files, run)
 
@@ -184,6 +188,25 @@ def _written(job: JobSettings, root: str) -> Iterator[tuple[str, str, str]]:
     yield "output", job.output, f"{root}control/commits/00000001.json"
     if job.report:
         yield "report", job.report, public_uri(job.report)
+
+
+def _partition_by(settings: RunSettings, table: Table) -> tuple[str, ...]:
+    """The keys of the run, which are those of the table unless it replaces all of that."""
+    job = settings.job
+    if job.partition_by is None:
+        return table.partition_by
+    check_keys(job.partition_by)
+    if job.partition_by != table.partition_by:
+        chunkers = (chunker_value(chunker.record) for chunker in settings.chunking.chunkers)
+        replaced = (
+            source_partitions(settings.read.source_name, chunkers) if job.mode == "overwrite" else set()
+        )
+        if any(entry.partition not in replaced for entry in table.files.values() if entry.rows):
+            held = ",".join(table.partition_by) or "nothing"
+            given = ",".join(job.partition_by)
+            message = f"the table is partitioned by {held}, which stays so until a run overwrites all of it"
+            raise ConfigError("partition_by", given, message)
+    return job.partition_by
 
 
 def _check_report(report: str | None) -> None:

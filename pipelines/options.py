@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from transforms.chunkers import CHUNKERS, Chunker, get_chunker
 from transforms.chunkers.presets import PRESETS, preset_settings
@@ -41,6 +41,9 @@ class JobSettings(BaseModel):
         allow_empty: Take an input that matches nothing for an empty one.
         shards: Shards of a new table, each written as a whole by one worker; default: one per 128 MiB of
             input.
+        partition_by: Columns of documents (`title`, `language`, `media_type`, `license`, `tenant_id`) or keys of
+            their metadata, for further folders of the chunks such as `by_language=en`. Repeatable, or with commas
+            between; an empty name for none; default: those of the table. At most 1,000 values each.
         keep_text: Keep each document's text in the ledger, so that chunks can be sliced anew later.
         compat: Write plain Parquet encodings, for readers that lack the delta encodings.
         max_error_rate: Share of documents that may fail before the exit status says so, 0 to 1.
@@ -61,6 +64,7 @@ class JobSettings(BaseModel):
     mode: WriteMode = "overwrite"
     allow_empty: bool = False
     shards: int | None = Field(default=None, ge=1, le=100_000)
+    partition_by: tuple[str, ...] | None = None
     keep_text: bool = False
     compat: bool = False
     max_error_rate: float = Field(default=0.0, ge=0, le=1)
@@ -70,6 +74,13 @@ class JobSettings(BaseModel):
     runner: str = "DirectRunner"
     workers: int = Field(default=1, ge=1)
     report: str | None = None
+
+    @field_validator("partition_by", mode="before")
+    @classmethod
+    def _split(cls, keys: object) -> object:
+        if not isinstance(keys, list | tuple) or not all(isinstance(key, str) for key in keys):
+            return keys
+        return [key for item in keys for key in map(str.strip, item.split(",")) if key]
 
 
 class RunSettings(BaseModel):
@@ -100,7 +111,7 @@ class RunSettings(BaseModel):
 
     def recorded(self) -> dict[str, object]:
         """The settings that say what the table holds, as the manifest keeps them."""
-        shaping = {"mode", "keep_text", "compat", "job_id", "run_time", "allow_empty"}
+        shaping = {"mode", "partition_by", "keep_text", "compat", "job_id", "run_time", "allow_empty"}
         rules = self.chunking
         ruled = {"rules": rules.records(), "rules_hash": rules.fingerprint()} if self.rules else {}
         return {
@@ -118,7 +129,7 @@ class RunSettings(BaseModel):
 _CHUNKER_FLAGS = ("chunk_size", "chunk_overlap", "tokenizer", "context", "context_in_budget", "engine")
 _SHARED_BY_RULES = ("tokenizer", "context", "context_in_budget", "engine")
 _NOT_FLAGS = {"columns"}
-_LISTS = ("input", "metadata_columns", "beam_args")
+_LISTS = ("input", "partition_by", "metadata_columns", "beam_args")
 _EXTRA = {
     "chunker": f"Chunking strategy: {', '.join(sorted(CHUNKERS))}; see `chunkmill chunkers`.",
     "preset": f"Strategy and defaults of another system: {', '.join(PRESETS)}. What is given besides wins.",
@@ -164,7 +175,7 @@ def add_model_flags(parser: argparse.ArgumentParser, *models: type[BaseModel]) -
             if name in _NOT_FLAGS:
                 continue
             options: dict[str, Any] = {"default": argparse.SUPPRESS}
-            if get_origin(info.annotation) is tuple:
+            if name in _LISTS:
                 options["action"] = "append"
             elif info.annotation is bool:
                 options["action"] = argparse.BooleanOptionalAction

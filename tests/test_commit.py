@@ -21,7 +21,7 @@ import pytest
 from transforms import commit as commit_module
 from transforms import shards as shards_module
 from transforms import table as table_module
-from transforms.commit import Table, abort, check_output, commit, table_shards
+from transforms.commit import Table, abort, check_output, commit
 from transforms.errors import CommitError, ConfigError
 from transforms.packs import PackBuilder
 from transforms.provenance import ChunkerRecord, Run
@@ -141,11 +141,10 @@ def test_a_run_is_in_the_table_with_its_manifest_report_and_chunker(output: str)
 
 def test_a_table_is_what_its_manifests_say(output: str) -> None:
     assert not Table(output).exists
-    assert table_shards(output) is None
     entries = stage(output, replace(FIRST, shards=4), cut("a", "A"), cut("b", "B"))
     commit(entries, replace(FIRST, shards=4), output)
     table = Table(output)
-    assert (table.exists, table.seq, table.shards, table_shards(output)) == (True, 1, 4, 4)
+    assert (table.exists, table.seq, table.shards) == (True, 1, 4)
     assert table.files == {e.path: replace(e, staged="", chunker=None, tally={}) for e in entries}
 
 

@@ -289,6 +289,7 @@ ROW_DAMAGES: dict[str, tuple[str, Callable[[Row], bool], Edit, list[str]]] = {
     "another count": ("chunks", chunk_of("short.txt"), setting(chunk_count=2), ["chunk_count"]),
     "rows in another order": ("chunks", chunk_of("plain.txt"), swap, ["order"]),
     "a null": ("chunks", chunk_of("short.txt"), setting(token_count=None), ["null"]),
+    "another source": ("chunks", chunk_of("short.txt"), setting(source_name="other"), ["partition"]),
     "another chunker": ("chunks", chunk_of("short.txt"), setting(chunker_hash="0" * 16), ["chunker_hash"]),
     "another chunker in the ledger": (
         "documents",

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from transforms import run_report
 from transforms.errors import CommitError, ConfigError
+from transforms.partitions import check_counts, check_known, folder_values
 from transforms.provenance import ChunkerRecord, Run, WriteMode
 from transforms.run_report import Report
 from transforms.schemas import CHUNKERS, SCHEMAS, fingerprint
@@ -33,9 +34,9 @@ _MOVES = "moves.json"
 # Reading a table.
 
 
-def table_shards(output: str) -> int | None:
-    """Shards of the table at `output`, which every later run has to use; None if there is no table."""
-    return Table(output).shards
+def source_partitions(source_name: str, chunkers: Iterable[str]) -> set[str]:
+    """The partitions of a data set, by the chunkers as partitions name them."""
+    return {f"chunker={chunker}/source={slug(source_name)}" for chunker in chunkers}
 
 
 def taken_ids(output: str, run: Run, shard: int) -> dict[tuple[str, str], str]:
@@ -54,7 +55,7 @@ def taken_ids(output: str, run: Run, shard: int) -> dict[tuple[str, str], str]:
         return taken  # what is replaced is known only when all of it has been written
     table = Table(output)
     for path, entry in table.files.items():
-        chunker, source = (part.partition("=")[2] for part in entry.partition.split("/"))
+        chunker, source = folder_values(entry.partition).values()
         replaced = run.mode == "overwrite" and source == slug(run.source_name)
         if entry.kind != "documents" or replaced or f"/part-{shard:05d}-of-" not in path:
             continue
@@ -168,6 +169,7 @@ def _commit(entries: list[FileEntry], run: Run, output: str, chunkers: list[Chun
     if not any(entry.kind == "chunks" for entry in files.values()):
         empty = write_empty(run, output, chunkers[0] if chunkers else None)
         files[empty.path] = empty
+    _check_partitions(files.values(), run)
     added = [files[path] for path in sorted(files.keys() - table.files.keys())]
     removed = sorted(table.files.keys() - files.keys())
 
@@ -206,7 +208,7 @@ def _stays(table: Table, entries: list[FileEntry], run: Run, chunkers: Iterable[
     own = {entry.path for entry in entries}
     covered = {entry.partition for entry in entries}
     # A run without a document of its source still replaces what the table held of it.
-    covered |= {f"chunker={value}/source={slug(run.source_name)}" for value in chunkers if run.source_name}
+    covered |= source_partitions(run.source_name, chunkers) if run.source_name else set()
     covered = covered if run.mode == "overwrite" else set()
     chunks = any(entry.kind == "chunks" for entry in entries)
     stays = {
@@ -219,7 +221,16 @@ def _stays(table: Table, entries: list[FileEntry], run: Run, chunkers: Iterable[
         raise CommitError(f"run {run.run_id}: the output holds a table, and the mode is error_if_exists")
     if others and table.shards != run.shards:
         raise CommitError(f"run {run.run_id} has {run.shards} shards, but the table has {table.shards}")
+    if others and table.partition_by != run.partition_by:
+        ours, theirs = list(run.partition_by), list(table.partition_by)
+        raise CommitError(f"run {run.run_id} is partitioned by {ours}, but the table by {theirs}")
     return stays
+
+
+def _check_partitions(files: Iterable[FileEntry], run: Run) -> None:
+    held = [entry.folder for entry in files if entry.kind == "chunks" and entry.rows]
+    check_counts(run.partition_by, held)
+    check_known(run.partition_by, held)
 
 
 def _new_manifest(
@@ -237,6 +248,7 @@ def _new_manifest(
         "created_at": run.created_at,
         "mode": run.mode,
         "shards": run.shards,
+        "partition_by": list(run.partition_by),
         "added": [_listed(entry) for entry in added],
         "removed": removed,
         "totals": {kind: _totals(e for e in files.values() if e.kind == kind) for kind in SCHEMAS},

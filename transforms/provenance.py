@@ -60,6 +60,7 @@ class Run:
         job_id: Name the scheduler gave, if any.
         settings: Every setting of the job, without secrets.
         keep_text: Whether the ledger keeps each document's text.
+        partition_by: Columns of documents, or keys of their metadata, by which chunks lie in further folders.
     """
 
     run_id: str
@@ -70,3 +71,4 @@ class Run:
     job_id: str | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
     keep_text: bool = False
+    partition_by: tuple[str, ...] = ()

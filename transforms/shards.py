@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from transforms.packs import PACKS, chunker_json, read_packs
+from transforms.partitions import MISSING, check_counts, folder_key, partition_values
 from transforms.provenance import ChunkerRecord, Run, pipeline_version
 from transforms.run_report import tally
 from transforms.schemas import CHUNKS, SCHEMAS, fingerprint
@@ -88,8 +89,13 @@ class FileEntry:
 
     @property
     def partition(self) -> str:
-        """Folder of the file below its kind: `chunker=.../source=...`."""
-        return self.path.partition("/")[2].rpartition("/")[0]
+        """What `overwrite` replaces as one: `chunker=.../source=...`, whatever folders lie below it."""
+        return "/".join(self.path.split("/")[1:3])
+
+    @property
+    def folder(self) -> str:
+        """Folder of the file."""
+        return self.path.rpartition("/")[0]
 
 
 # Names of folders.
@@ -102,7 +108,7 @@ def slug(value: str | None) -> str:
     its hash, with at most 63 characters in all.
     """
     if not value:
-        return "unknown"
+        return MISSING
     if re.fullmatch(r"[a-z][a-z0-9_-]{0,62}", value) and not re.search(r"-[0-9a-f]{12}$", value):
         return value
     letters = unicodedata.normalize("NFKD", value[:200]).encode("ascii", "ignore").decode().lower()
@@ -114,7 +120,7 @@ def slug(value: str | None) -> str:
 
 def chunker_value(chunker: ChunkerRecord | None) -> str:
     """The partition value of a chunker: its name and the first 12 digits of its hash."""
-    return f"{slug(chunker.name)}-{chunker.hash[:12]}" if chunker else "unknown"
+    return f"{slug(chunker.name)}-{chunker.hash[:12]}" if chunker else MISSING
 
 
 def staging(run_id: str) -> str:
@@ -135,8 +141,11 @@ def prepare(fs: fsspec.AbstractFileSystem, path: str) -> str:
 
 
 @lru_cache(maxsize=65_536)
-def _partition(chunker: str | None, source: str | None) -> str:
-    return f"chunker={chunker_value(_record(chunker))}/source={slug(source)}"
+def _partition(
+    chunker: str | None, source: str | None, keys: tuple[str, ...] = (), values: tuple[str | None, ...] = ()
+) -> str:
+    below = (f"/{folder_key(key)}={slug(value)}" for key, value in zip(keys, values, strict=True))
+    return f"chunker={chunker_value(_record(chunker))}/source={slug(source)}{''.join(below)}"
 
 
 def _record(chunker: str | None) -> ChunkerRecord | None:
@@ -282,12 +291,20 @@ class _Filed(NamedTuple):
     numbers: Ints
 
 
-def _file(rows: pa.Table) -> _Filed:
-    pairs = zip(rows["chunker"].to_pylist(), rows["source_name"].to_pylist(), strict=True)
-    keys = [(_partition(chunker, source), chunker) for chunker, source in pairs]
-    partitions = sorted(set(keys), key=lambda key: (key[0], key[1] or ""))
-    number = {key: position for position, key in enumerate(partitions)}
-    column = pa.array([number[key] for key in keys], pa.int64())
+def _file(rows: pa.Table, keys: tuple[str, ...] = ()) -> _Filed:
+    """The rows by chunker, source and further keys."""
+    facts = zip(
+        rows["chunker"].to_pylist(),
+        rows["source_name"].to_pylist(),
+        *(partition_values(rows, key) for key in keys),
+        strict=True,
+    )
+    places = [
+        (_partition(chunker, source, keys, tuple(values)), chunker) for chunker, source, *values in facts
+    ]
+    partitions = sorted(set(places), key=lambda place: (place[0], place[1] or ""))
+    number = {place: position for position, place in enumerate(partitions)}
+    column = pa.array([number[place] for place in places], pa.int64())
     rows = _sort(rows.append_column("partition", column), "partition", *_PLACE)
     return _Filed(rows.drop_columns(["chunker", "partition"]), partitions, rows["partition"].to_numpy())
 
@@ -514,7 +531,9 @@ class _ShardWriter:
 
     def write_chunks(self, chunks: pa.Table, documents: pa.Table) -> Iterator[FileEntry]:
         """The chunks of `documents`, each with what it shares with its document."""
-        filed = _file(documents.select([*_SHARED, "claim", "chunker", "source_row"]))
+        keys = self._run.partition_by
+        filed = _file(documents.select([*_SHARED, "claim", "chunker", "source_row"]), keys)
+        check_counts(keys, (path for path, _ in filed.partitions))
         owner: Any = pc.index_in(chunks["claim"], filed.rows["claim"].combine_chunks())
         rank: Ints = pc.fill_null(owner, -1).to_numpy()
         index = chunks["chunk_index"].to_numpy()
@@ -546,7 +565,10 @@ class _ShardWriter:
     def write_empty(self, chunker: str | None) -> FileEntry:
         """A chunk file without rows."""
         file, staged = self._open("chunks", chunker, rows=1)
-        return file.close(staged, f"chunks/{_partition(chunker, None)}", self._part)
+        keys = self._run.partition_by
+        return file.close(
+            staged, f"chunks/{_partition(chunker, None, keys, (None,) * len(keys))}", self._part
+        )
 
     def _write(
         self,

@@ -25,7 +25,8 @@ _THREADS = 8
 _COPY_SECONDS = 600
 # What a manifest may name, and so all that may ever be deleted for it.
 DATA_FILE = re.compile(
-    r"(chunks|documents|dead_letters)(/[a-z][a-z0-9_]*=[a-z0-9_-]+)+/part-[0-9]+-of-[0-9]+-[0-9a-f]{16}\.parquet"
+    r"(chunks|documents|dead_letters)/chunker=[a-z0-9_-]+/source=[a-z0-9_-]+(/by_[a-z0-9_]+=[a-z0-9_-]+)*"
+    r"/part-[0-9]+-of-[0-9]+-[0-9a-f]{16}\.parquet"
 )
 COMMITS = "control/commits"
 # Where files go that a commit replaced, by the path they had.
@@ -202,6 +203,11 @@ class Table:
     def shards(self) -> int | None:
         """Shards of the table; None if there is no commit."""
         return self.last["shards"] if self.last else None
+
+    @property
+    def partition_by(self) -> tuple[str, ...]:
+        """Keys of the further folders of the chunks."""
+        return tuple(self.last.get("partition_by", ())) if self.last else ()
 
 
 def read_manifest(store: Store, path: str) -> Manifest | None:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from heapq import merge
-from itertools import chain, count, groupby
+from itertools import chain, groupby
 from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,10 +30,11 @@ from transforms.errors import CommitError, ConfigError, ParseError
 from transforms.fingerprint import chunk_id, text_digest
 from transforms.packs import Pack, PackBuilder, read_packs, shard_of
 from transforms.parsers import ParseSettings
+from transforms.partitions import column_of, folder_key, folder_values, partition_values
 from transforms.provenance import ChunkerRecord, Run
 from transforms.records import DeadLetter, DocumentChunks, Span
 from transforms.schemas import CHUNKERS, SCHEMAS
-from transforms.shards import FileEntry, chunker_value
+from transforms.shards import FileEntry, chunker_value, slug
 from transforms.sources import ReadSettings, SourceFile
 from transforms.storage import filesystem, is_transient, public_uri
 from transforms.table import Table
@@ -52,6 +53,7 @@ CHECKS: Mapping[str, str] = {
     "chunkers": "The chunker that a file tells of is in `chunkers/`.",
     "order": "Rows are sorted by document, chunks by document and index.",
     "shard": "A document is in the shard of its id.",
+    "partition": "A chunk lies in the folders of its source and of the keys of the table.",
     "null": "Columns of a chunk that always hold something do.",
     "chunk_id": "A chunk's id follows from document id, chunker, text and ordinal.",
     "unique": "No two chunks have one id.",
@@ -318,6 +320,7 @@ class _Proof:
         self._complete = True
 
         self._seq = 0
+        self._keys: tuple[str, ...] = ()
         self._checked = Counter(dict.fromkeys(("files", "bytes", "rows", *_KINDS), 0))
         self._documents: Counter[str] = Counter()
         self._changed: list[str] = []
@@ -352,6 +355,7 @@ class _Proof:
             self._note_file("control/commits", "manifest", "there is no commit, and so no table")
             return
         self._seq = table.seq
+        self._keys = table.partition_by
         self._check_control(table)
         self._read_chunkers()
 
@@ -473,15 +477,19 @@ class _Proof:
     def _read(self, entry: FileEntry) -> Iterator[_Row]:
         kind, chunker = _KINDS[entry.kind], _part(entry.path)[0]
         names = list(kind._fields[3:])
-        numbers = count()
+        keys = self._keys if entry.kind == "chunks" else ()
+        wanted = {*names, "source_name", *map(column_of, keys)}
+        first = 0
         try:
             with self._fs.open(f"{self._root}/{entry.path}") as handle:
                 table = pq.ParquetFile(handle, page_checksum_verification=True)
-                for batch in table.iter_batches(_BATCH_ROWS, columns=names, use_threads=False):
+                for batch in table.iter_batches(_BATCH_ROWS, columns=sorted(wanted), use_threads=False):
+                    self._note(_partition_faults(entry, batch, keys, first))
                     self._checked.update({"rows": batch.num_rows, entry.kind: batch.num_rows})
                     columns = [batch.column(name).to_pylist() for name in names]
-                    for *values, number in zip(*columns, numbers, strict=False):
+                    for number, values in enumerate(zip(*columns, strict=True), first):
                         yield kind(entry.path, number, chunker, *values)
+                    first += batch.num_rows
         except _UNREADABLE as error:
             self._note_unreadable(entry.path, error)
 
@@ -591,6 +599,25 @@ def _part(path: str) -> tuple[str, int]:
 
 def _digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()
+
+
+def _partition_faults(
+    entry: FileEntry, rows: pa.RecordBatch, keys: Sequence[str], first: int
+) -> Iterator[Fault]:
+    """Rows in the wrong folder; `first` is the position of the first of them in the file."""
+    folders = folder_values(entry.folder)
+    columns = {"source": rows["source_name"].to_pylist()}
+    columns |= {folder_key(key): partition_values(rows, key) for key in keys}
+    for name, values in columns.items():
+        wrong = {value for value in set(values) if slug(value) != folders.get(name)}
+        for place, value in enumerate(values):
+            if value in wrong:
+                message = (
+                    f"lies in {name}={folders.get(name)}, the place of {value!r} is {name}={slug(value)}"
+                )
+                yield Fault(
+                    entry.path, first + place, rows["document_id"][place].as_py(), "partition", message
+                )
 
 
 # The laws, each for the chunks that one chunker made of one document.
