@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,9 @@ from pydantic import ValidationError
 
 from transforms.chunkers import CHUNKERS, get_chunker
 from transforms.chunkers.recursive import RecursiveChunker
-from transforms.errors import ConfigError
-from transforms.records import Block, Document
+from transforms.chunkers.skipping import SKIPPED
+from transforms.errors import ChunkingError, ConfigError
+from transforms.records import Block, Document, Source
 from transforms.tokenizers.encodings import encoding_tokenizer
 
 GOLDEN = Path(__file__).with_name("golden.json")
@@ -61,6 +63,52 @@ EQUAL = [
     ("heading_aware", {"chunk_size": 100}, {"chunk_size": 100, "chunk_overlap": 0.5}),
     ("token", {}, {"tokenizer": encoding_tokenizer("cl100k_base", "tiktoken")}),
     ("token", {"tokenizer": Bytes()}, {"tokenizer": Bytes()}),
+    ("recursive", {"separators": [["a", "b"]]}, {"separators": [["b", "a", "b"]]}),
+    ("heading", {"min_chunk_size": 1}, {"min_chunk_size": 5}),
+    (
+        "heading",
+        {"chunk_overlap": 9, "fallback": {"name": "token", "chunk_overlap": 4}},
+        {"fallback": get_chunker("token", chunk_overlap=4)},
+    ),
+    (
+        "heading",
+        {"context": "full"},
+        {"context": "full", "fallback": get_chunker("recursive", chunk_size=256)},
+    ),
+    ("heading", {"chunk_overlap": 9, "fallback": "whole"}, {"fallback": "whole"}),
+    (
+        "paper",
+        {"sections": get_chunker("sentence")},
+        {"chunk_overlap": 7, "sections": get_chunker("sentence")},
+    ),
+    (
+        "paper",
+        {"chunk_overlap": 7, "sections": {"name": "delimiter", "overlap_percent": 25}},
+        {"sections": {"name": "delimiter", "chunk_overlap": 0.25}},
+    ),
+    ("table_rows", {"fallback": "token"}, {"fallback": {"name": "token", "context_in_budget": False}}),
+    ("delimiter", {"chunk_size": 100, "overlap_percent": 25}, {"chunk_size": 100, "chunk_overlap": 25}),
+    ("delimiter", {"delimiters": ["\n", " "]}, {"delimiters": "\n ", "drop_delimiters": True}),
+    (
+        "delimiter",
+        {"budget": "soft", "merge": False, "chunk_overlap": 3},
+        {"budget": "soft", "merge": False, "overlap_percent": 5},
+    ),
+    ("file_type", {"extra_skip": ["a/", "B"]}, {"extra_skip": ["b", "A/", "b", "*.lock"]}),
+    ("file_type", {}, {"skip": list(SKIPPED)}),
+    ("file_type", {"extra_skip": ["a/"]}, {"skip": ["a/", *SKIPPED[::-1]]}),
+    ("file_type", {"skip": ["a", "b"]}, {"skip": ["b"], "extra_skip": ["a"]}),
+    (
+        "file_type",
+        {"handler": "handlers:lines"},
+        {
+            "handler": "handlers:lines",
+            "router": "handlers:route",
+            "for_code": "token",
+            "fallback_mode": "char",
+        },
+    ),
+    ("file_type", {"handlers": {"md": "handlers:lines"}}, {"handlers": {".MD": "handlers:lines"}}),
     *((name, {"engine": "auto"}, {"engine": "tiktoken"}) for name in CHUNKERS),
 ]
 
@@ -126,21 +174,77 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "setting"),
-    [
-        (name, setting)
-        for name, kind in CHUNKERS.items()
-        for setting in kind.model_fields
-        if setting != "engine"
-    ],
-)
+# Without these a setting says nothing.
+FUNCTIONS = {"handler": "handlers:words"}
+NEEDED = {
+    "version": FUNCTIONS,
+    "max_chunks": FUNCTIONS,
+    "max_chars": FUNCTIONS,
+    "min_chunk_non_ws_chars": FUNCTIONS,
+    "context_in_budget": {"chunk_size": 60},
+}
+EVERY_SETTING = [
+    (name, setting)
+    for name, kind in CHUNKERS.items()
+    for setting in kind.model_fields
+    if setting != "engine" and (name, setting) != ("whole", "chunk_overlap")
+]
+
+
+@pytest.mark.parametrize(("name", "setting"), EVERY_SETTING)
 def test_every_setting_changes_it(name, setting):
-    assert fingerprint(name, **{setting: OTHERS[setting]}) != fingerprint(name)
+    needed = NEEDED.get(setting, {})
+    assert fingerprint(name, **needed, **{setting: OTHERS[setting]}) != fingerprint(name, **needed)
+
+
+SHOWN = [
+    Document(
+        "paper",
+        "# A\n\n# Abstract\n\nIn short: tides. And more; of them.\n\n# Outline\n\nSo.\n\n### Deep\n\nWords follow.",
+        "text/markdown",
+        title="Tides",
+    ),
+    Document("prose", "# Long\n\n" + "Words follow. " * 90 + "\n\nThe end.", "text/markdown"),
+    Document(
+        "program",
+        "# one\n# two\n# three\n# four\nx = 1\n\n\ndef f():\n" + "    y = 2\n\n    z = 3\n" * 30,
+        "text/x-python",
+    ),
+    Document("rows", "| a | b |\n|---|---|\n" + "| 1 | 2 |\n" * 20, "text/markdown"),
+    Document("log", '{"at": "one two three four five six seven"}\n' * 8, "application/jsonl"),
+    Document(
+        "plain", "one two\n\nthree; four\nfive. six\n" * 12 + "\nYou are ChatGPT.\nlast", "text/x-unknown"
+    ),
+    Document("short", "just nine words that are not cut at all", "text/plain"),
+    Document(
+        "routed", "#!route token\n" + "one two three " * 20, "text/plain", source=Source(uri="a/vendor/x.md")
+    ),
+    Document("letters", "a b c d", "text/plain"),
+    Document("ports", "港。海。空", "text/plain"),
+]
+
+
+# A version is the word of the user that functions have changed.
+@pytest.mark.parametrize(("name", "setting"), [pair for pair in EVERY_SETTING if pair[1] != "version"])
+def test_every_setting_that_changes_it_can_change_what_the_table_says(name, setting):
+    needed = {"chunk_size": 150, **NEEDED.get(setting, {})}
+    other = {**needed, setting: OTHERS[setting]}
+    results = ([said(get_chunker(name, **each), document) for document in SHOWN] for each in (needed, other))
+    assert next(results) != next(results)
+
+
+def said(chunker, document):
+    """What the table says of a document, but for its fingerprint."""
+    try:
+        result = chunker.chunk_document(document)
+    except ChunkingError as error:
+        return error.reason
+    chunks = [replace(chunk, chunk_id="", parent_id=None) for chunk in result.chunks]
+    return result.status, result.chunker.tokenizer, chunks
 
 
 def test_every_strategy_has_its_own():
-    same = {"chunk_size": 100, "chunk_overlap": 10}
+    same = {"chunk_size": 100, "tokenizer": "character"}
     assert len({fingerprint(name, **same) for name in CHUNKERS}) == len(CHUNKERS)
 
 
@@ -195,6 +299,33 @@ def test_a_setting_never_changes(name):
         with pytest.raises(ValidationError):
             setattr(chunker, setting, 1)
     assert chunker.fingerprint() == before == get_chunker(name).fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "settings"),
+    [
+        ("whole", "chunk_overlap", {"chunk_overlap": 3}),
+        ("code", "overlap_lines", {"overlap_lines": 2, "chunk_overlap": 3}),
+        ("delimiter", "overlap_percent", {"overlap_percent": 2, "chunk_overlap": 3}),
+        ("heading", "fallback.context", {"fallback": {"name": "token", "context": "full"}}),
+        ("paper", "sections.context_in_budget", {"sections": {"name": "token", "context_in_budget": True}}),
+        (
+            "file_type",
+            "for_code.context",
+            {"context": "full", "for_code": {"name": "code", "context": "none"}},
+        ),
+        ("file_type", "version", {"version": 2}),
+        ("file_type", "max_chunks", {"max_chunks": 70}),
+        ("file_type", "max_chars", {"max_chars": 70}),
+        ("file_type", "min_chunk_non_ws_chars", {"min_chunk_non_ws_chars": 2}),
+        ("file_type", "handlers", {"handlers": {"md": "handlers:lines", ".MD": "handlers:halves"}}),
+        ("token", "tokenizer", {"tokenizer": 5}),
+    ],
+)
+def test_a_setting_that_could_say_nothing_is_refused_by_name(name, setting, settings):
+    with pytest.raises(ConfigError) as caught:
+        get_chunker(name, **settings)
+    assert caught.value.setting == setting
 
 
 def test_what_was_given_may_change_afterwards():
@@ -333,7 +464,13 @@ SETTINGS = [
     ),
     (
         "file_type",
-        {"max_chunks": 50, "max_chars": 5000, "min_chunk_non_ws_chars": 2, "comment_block_threshold": 2},
+        {
+            "handlers": {"txt": "handlers:words"},
+            "max_chunks": 50,
+            "max_chars": 5000,
+            "min_chunk_non_ws_chars": 2,
+            "comment_block_threshold": 2,
+        },
     ),
     (
         "file_type",
@@ -352,7 +489,7 @@ SETTINGS = [
     ("paper", {"chunk_size": 40, "chunk_overlap": 8, "split_level": 3, "abstract_headings": ["Ice"]}),
     ("paper", {"chunk_size": 50, "tokenizer": "character", "sections": "sentence"}),
     ("sentence", {"chunk_size": 24}),
-    ("whole", {"chunk_size": 300, "chunk_overlap": 1, "tokenizer": "character"}),
+    ("whole", {"chunk_size": 300, "tokenizer": "character"}),
     ("sentence", {"chunk_size": 60, "chunk_overlap": 30, "tokenizer": "character"}),
     ("table_rows", {"chunk_size": 40, "rows_per_chunk": 2, "tokenizer": "character"}),
     ("table_rows", {"chunk_size": 24, "chunk_overlap": 4, "fallback": "token"}),
@@ -417,9 +554,9 @@ def test_a_known_fingerprint_has_the_spans_it_always_had(name, settings):
 
 def test_the_golden_table_has_every_strategy_and_every_setting():
     assert {name for name, _ in SETTINGS} == set(CHUNKERS)
-    for name, kind in CHUNKERS.items():
+    for name in CHUNKERS:
         used = {setting for other, settings in SETTINGS if other == name for setting in settings}
-        assert used == set(kind.model_fields) - {"engine"}
+        assert used == {setting for other, setting in EVERY_SETTING if other == name}
 
 
 @pytest.mark.parametrize("name", CHUNKERS)

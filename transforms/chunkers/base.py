@@ -32,6 +32,9 @@ from transforms.provenance import ChunkerRecord, canonical_json
 from transforms.records import Chunk, Document, DocumentChunks
 from transforms.tokenizers import Engine, Tokenizer, get_tokenizer, identity_of
 
+# Settings that say nothing in a chunker that is used by another one.
+_OF_THE_OUTERMOST = ("context", "context_in_budget")
+
 
 class Chunker(BaseModel, ABC):
     """A chunking strategy with its settings, which are checked when it is made and never change.
@@ -60,6 +63,8 @@ class Chunker(BaseModel, ABC):
 
     name: ClassVar[str]
     VERSION: ClassVar[int] = 1
+    # Settings that say what neighbours share, of which one may be positive; none if they share nothing.
+    overlap_settings: ClassVar[tuple[str, ...]] = ("chunk_overlap",)
 
     chunk_size: int = Field(default=512, ge=1)
     chunk_overlap: int = 0
@@ -116,6 +121,17 @@ class Chunker(BaseModel, ABC):
                 self.chunk_overlap,
                 f"must be at least 0 and less than chunk_size={self.chunk_size}",
             )
+        return self
+
+    @model_validator(mode="after")
+    def _one_overlap(self) -> Self:
+        if self.chunk_overlap and not self.overlap_settings:
+            message = f"chunks of {self.name} share nothing with their neighbours"
+            raise ConfigError("chunk_overlap", self.chunk_overlap, message)
+        given = [(key, value) for key in self.overlap_settings if (value := getattr(self, key))]
+        if len(given) > 1:
+            first, second = given
+            raise ConfigError(*second, f"cannot be given beside {first[0]}={first[1]}")
         return self
 
     @abstractmethod
@@ -202,7 +218,7 @@ class Chunker(BaseModel, ABC):
         """The chunker as the table remembers it."""
         name, digest = identity_of(self.tokenizer)
         settings = {
-            key: _plain(value) for key, value in self.settings().items() if key not in ("engine", "tokenizer")
+            key: _plain(value) for key, value in self.counting().items() if key not in ("engine", "tokenizer")
         }
         return ChunkerRecord(
             name=self.name,
@@ -226,6 +242,10 @@ class Chunker(BaseModel, ABC):
         """Every setting by its name."""
         return {key: getattr(self, key) for key in type(self).model_fields}
 
+    def counting(self) -> dict[str, Any]:
+        """Every setting as it counts: those to which the others leave nothing to say are at a default."""
+        return self.settings()
+
     def fingerprint(self) -> str:
         """16 hex digits that change when, and only when, the chunks of some document may."""
         return self.record.hash
@@ -233,6 +253,20 @@ class Chunker(BaseModel, ABC):
     def __reduce__(self) -> tuple[Any, ...]:
         # Workers load tokenizers themselves; only the settings travel.
         return _rebuild, (type(self), self.settings())
+
+
+def taken_over(
+    settings: Mapping[str, Any], kind: type[Chunker], own: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Those settings of a chunker that one of another strategy, used by it, takes over.
+
+    Args:
+        settings: Settings of the outer chunker.
+        kind: Strategy of the inner one.
+        own: Settings that the inner one has of its own.
+    """
+    overlaps = bool(kind.overlap_settings) and not any((own or {}).get(key) for key in kind.overlap_settings)
+    return {key: settings[key] for key in Chunker.model_fields if overlaps or key != "chunk_overlap"}
 
 
 def nested_chunker(value: object, info: ValidationInfo) -> object:
@@ -246,7 +280,7 @@ def nested_chunker(value: object, info: ValidationInfo) -> object:
         ConfigError: If the inner chunker refuses its settings, or could pass the outer budget.
     """
     # The registry imports every strategy, and so this module.
-    from transforms.chunkers import get_chunker
+    from transforms.chunkers import CHUNKERS, get_chunker
 
     inherited = {key: info.data[key] for key in Chunker.model_fields if key in info.data}
     if len(inherited) < len(Chunker.model_fields):
@@ -255,14 +289,19 @@ def nested_chunker(value: object, info: ValidationInfo) -> object:
     if isinstance(own, Mapping):
         if not isinstance(own.get("name"), str):
             raise ValueError("a table of settings needs the name of a strategy as `name`")
+        kind = CHUNKERS.get(own["name"], Chunker)
         try:
-            value = get_chunker(**{**inherited, **own})
+            value = get_chunker(**{**taken_over(inherited, kind, own), **own})
         except ConfigError as error:
             if error.setting == "chunker":
                 raise ConfigError(str(info.field_name), error.value, error.message) from None
             if error.setting.partition(".")[0] in own:
                 raise ConfigError(f"{info.field_name}.{error.setting}", error.value, error.message) from None
             raise
+        for setting in _OF_THE_OUTERMOST:
+            if setting in own and getattr(value, setting) != inherited[setting]:
+                message = "is for the outermost chunker to say, which tells the context of all chunks"
+                raise ConfigError(f"{info.field_name}.{setting}", own[setting], message)
     if isinstance(value, Chunker):
         if value.makes_children:
             raise ConfigError(str(info.field_name), value.name, "cuts children, as only the outermost may")
@@ -288,7 +327,11 @@ def _plain(value: object) -> object:
         return {
             "strategy": value.name,
             "version": value.VERSION,
-            "settings": json.loads(value.record.settings),
+            "settings": {
+                key: setting
+                for key, setting in json.loads(value.record.settings).items()
+                if key not in _OF_THE_OUTERMOST
+            },
         }
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
@@ -300,7 +343,11 @@ def _config_error(kind: type[Chunker], error: ValidationError) -> ConfigError:
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, ConfigError):
         return cause
-    setting = ".".join(map(str, first["loc"])) or kind.name
+    # Of a choice of types the place names each one too.
+    setting = ".".join(
+        str(part) for place, part in enumerate(first["loc"]) if not place or isinstance(part, int)
+    )
+    setting = setting or kind.name
     if first["type"] == "extra_forbidden":
         known = ", ".join(kind.model_fields)
         return ConfigError(setting, first["input"], f"{kind.name} has no such setting; it has {known}")

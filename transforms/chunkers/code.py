@@ -29,14 +29,15 @@ class CodeChunker(Chunker):
     Args:
         language: Language of every document; None to go by its file name, else by its media type.
         max_chunk_lines: Most lines of a chunk; 0 for no limit but `chunk_size`.
-        overlap_lines: Most whole lines that neighbours share where something is cut between its lines; if positive,
-            they count instead of `chunk_overlap`, and take at most half of `chunk_size`.
+        overlap_lines: Most whole lines that neighbours share where something is cut between its lines, in place of
+            `chunk_overlap`; they take at most half of `chunk_size`.
 
     Raises:
-        ConfigError: If a setting is unknown or refused.
+        ConfigError: If a setting is unknown or refused, or both `chunk_overlap` and `overlap_lines` are given.
     """
 
     name: ClassVar[str] = "code"
+    overlap_settings: ClassVar[tuple[str, ...]] = ("chunk_overlap", "overlap_lines")
 
     language: str | None = Field(default=None)
     max_chunk_lines: int = Field(default=0, ge=0)

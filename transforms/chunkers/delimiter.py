@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
-from typing_extensions import Self
+from pydantic import BeforeValidator, Field
 
 from transforms.chunkers import boundaries
 from transforms.chunkers.base import Chunker
@@ -16,7 +15,6 @@ from transforms.chunkers.boundaries import AnyOf, Level
 from transforms.chunkers.measured import Measured
 from transforms.chunkers.packing import PROSE, Ladder, Packer, Piece
 from transforms.chunkers.rulers import white_end
-from transforms.errors import ConfigError
 from transforms.records import Span
 
 _DELIMITER = "delimiter"
@@ -74,6 +72,7 @@ class DelimiterChunker(Chunker):
     """
 
     name: ClassVar[str] = "delimiter"
+    overlap_settings: ClassVar[tuple[str, ...]] = ("chunk_overlap", "overlap_percent")
 
     delimiters: Delimiters = Field(default=("\n", "。", "；", "！", "？"), min_length=1)
     merge: bool = True
@@ -81,13 +80,6 @@ class DelimiterChunker(Chunker):
     budget: Literal["hard", "soft"] = "hard"
     drop_delimiters: bool = False
     child_delimiters: Delimiters = ()
-
-    @model_validator(mode="after")
-    def _one_overlap(self) -> Self:
-        if self.overlap_percent and self.chunk_overlap:
-            message = f"cannot be given beside chunk_overlap={self.chunk_overlap}"
-            raise ConfigError("overlap_percent", self.overlap_percent, message)
-        return self
 
     @property
     def overlap(self) -> int:
@@ -98,6 +90,15 @@ class DelimiterChunker(Chunker):
     def makes_children(self) -> bool:
         """Whether chunks stand inside others, which only the outermost chunker may do."""
         return bool(self.child_delimiters)
+
+    def counting(self) -> dict[str, Any]:
+        """Every setting as it counts: those to which the others leave nothing to say are at a default."""
+        dropped = self.drop_delimiters and not all(map(str.isspace, self.delimiters))
+        settings = {**self.settings(), "drop_delimiters": dropped}
+        if self.budget == "soft":
+            # There the share is of the limit too, rounded otherwise; and what is not joined has no overlap.
+            return settings if self.merge else {**settings, "chunk_overlap": 0, "overlap_percent": 0}
+        return {**settings, "chunk_overlap": self.overlap, "overlap_percent": 0}
 
     def cut(self, measured: Measured, start: int, end: int) -> Iterator[Piece]:
         """The slices of [start, end) that become chunks, in order."""

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import islice
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+from typing_extensions import Self
 
-from transforms.chunkers.base import Chunker, nested_chunker
+from transforms.chunkers.base import Chunker, nested_chunker, taken_over
 from transforms.chunkers.filters import comment_blocks, leave_out, prompt_lines
 from transforms.chunkers.handlers import Caps, call, load, pieces_of
 from transforms.chunkers.measured import Measured
 from transforms.chunkers.packing import PROSE, Packer, Piece, whole
 from transforms.chunkers.rulers import black
 from transforms.chunkers.skipping import SKIPPED, SkipList
-from transforms.errors import ChunkingError
+from transforms.errors import ChunkingError, ConfigError
 from transforms.parsers.code import comments
 from transforms.parsers.languages import language_of
 from transforms.parsers.media_types import media_type_of
@@ -72,7 +74,8 @@ class FileTypeChunker(Chunker):
         prompt_filter: Whether to leave out lines that speak to a language model.
 
     Raises:
-        ConfigError: If a setting is unknown or refused, or a function cannot be imported.
+        ConfigError: If a setting is unknown or refused, a function cannot be imported, or a setting of functions is
+            given without any.
     """
 
     name: ClassVar[str] = "file_type"
@@ -108,7 +111,12 @@ class FileTypeChunker(Chunker):
             isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs
         ):
             return value
-        return tuple(sorted((f".{str(key).lower().lstrip('.')}", path) for key, path in pairs))
+        named = [(f".{str(key).lower().lstrip('.')}", path) for key, path in pairs]
+        twice = [extension for extension, times in Counter(name for name, _ in named).items() if times > 1]
+        if twice:
+            raise ValueError(f"two handlers for {twice[0]}")
+        # The longest extension that a name has counts.
+        return tuple(sorted(named, key=lambda pair: (-len(pair[0]), pair[0])))
 
     @field_validator("version", mode="before")
     @classmethod
@@ -129,6 +137,44 @@ class FileTypeChunker(Chunker):
         for _, path in value:
             load(path)
         return value
+
+    @field_validator("skip", "extra_skip", mode="after")
+    @classmethod
+    def _are_rules(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        return None if value is None else tuple(sorted({rule.casefold() for rule in value}))
+
+    @model_validator(mode="after")
+    def _functions_are_there(self) -> Self:
+        if not self._has_functions:
+            for setting in ("version", "max_chunks", "max_chars", "min_chunk_non_ws_chars"):
+                value = getattr(self, setting)
+                if value != type(self).model_fields[setting].default:
+                    message = "says something of functions only: give a handler, router or handlers"
+                    raise ConfigError(setting, value, message)
+        return self
+
+    @property
+    def _has_functions(self) -> bool:
+        return bool(self.handler or self.router or self.handlers)
+
+    @property
+    def _skip_rules(self) -> set[str]:
+        return {*(SKIPPED if self.skip is None else self.skip), *self.extra_skip}
+
+    def counting(self) -> dict[str, Any]:
+        """Every setting as it counts: those to which the others leave nothing to say are at a default, or null."""
+        settings, rules = self.settings(), self._skip_rules
+        if rules.issuperset(SKIPPED):
+            settings |= {"skip": None, "extra_skip": sorted(rules.difference(SKIPPED))}
+        else:
+            settings |= {"skip": sorted(rules), "extra_skip": []}
+        if not self._has_functions:
+            # Overlap is that of the chunkers within, which have settings of their own.
+            settings["chunk_overlap"] = 0
+        if self.handler is not None:
+            settings |= dict.fromkeys(("for_code", "for_json", "for_markdown", "router"))
+            settings |= {"handlers": (), "fallback_mode": "auto"}
+        return settings
 
     def chunk_document(self, document: Document) -> DocumentChunks:
         """All chunks of a document, with what the ledger says of it.
@@ -187,8 +233,8 @@ class FileTypeChunker(Chunker):
 
         if isinstance(answer, str) and answer in CHUNKERS and answer != self.name:
             if answer not in self._routed:
-                shared = {key: getattr(self, key) for key in Chunker.model_fields}
-                self._routed[answer] = CHUNKERS[answer](**shared)
+                kind = CHUNKERS[answer]
+                self._routed[answer] = kind(**taken_over(self.settings(), kind))
             return self._routed[answer]
         message = "must give the name of a strategy, the import path of a handler, or None"
         if isinstance(answer, str) and ":" in answer:
@@ -265,7 +311,7 @@ class FileTypeChunker(Chunker):
 
     @cached_property
     def _skip_list(self) -> SkipList:
-        return SkipList((*(SKIPPED if self.skip is None else self.skip), *self.extra_skip))
+        return SkipList(sorted(self._skip_rules))
 
     @cached_property
     def _routed(self) -> dict[str, Chunker]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import Field, ValidationInfo, field_validator
 
@@ -43,6 +43,10 @@ class HeadingChunker(Chunker):
     @classmethod
     def _make_fallback(cls, value: object, info: ValidationInfo) -> object:
         return nested_chunker(value, info)
+
+    def counting(self) -> dict[str, Any]:
+        """Every setting as it counts: overlap is that of the chunker within, which has settings of its own."""
+        return {**self.settings(), "chunk_overlap": 0, "min_chunk_size": min(self.min_chunk_size, 1)}
 
     def cut(self, measured: Measured, start: int, end: int) -> Iterator[Piece]:
         """The slices of [start, end) that become chunks, in order."""

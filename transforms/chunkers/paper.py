@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import Field, ValidationInfo, field_validator
 
@@ -68,6 +68,10 @@ class PaperChunker(Chunker):
     @classmethod
     def _make_sections(cls, value: object, info: ValidationInfo) -> object:
         return nested_chunker(value, info)
+
+    def counting(self) -> dict[str, Any]:
+        """Every setting as it counts: overlap is that of the chunker within, which has settings of its own."""
+        return {**self.settings(), "chunk_overlap": 0}
 
     def cut(self, measured: Measured, start: int, end: int) -> Iterator[Piece]:
         """The slices of [start, end) that become chunks, in order."""

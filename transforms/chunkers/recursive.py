@@ -12,6 +12,13 @@ from transforms.chunkers.measured import Measured
 from transforms.chunkers.packing import PROSE, Packer, Piece, whole
 
 
+def _sorted(level: object) -> object:
+    """A level without what stands twice; the longest separator that matches counts, so their order says nothing."""
+    if isinstance(level, list | tuple) and all(isinstance(separator, str) for separator in level):
+        return tuple(sorted(set(level)))
+    return level
+
+
 class RecursiveChunker(Chunker):
     """Splits at the coarsest level present, joins neighbours while they fit, and goes down only where it must.
 
@@ -36,7 +43,7 @@ class RecursiveChunker(Chunker):
     def _levels(cls, value: object) -> object:
         if not isinstance(value, list | tuple):
             return value
-        levels = [(level,) if isinstance(level, str) else level for level in value]
+        levels = [(level,) if isinstance(level, str) else _sorted(level) for level in value]
         if () in levels or [] in levels:
             raise ValueError("a level has no separator")
         # The empty separator ends the ladder; below it there is nothing to cut.

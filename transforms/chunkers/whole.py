@@ -16,10 +16,11 @@ class WholeChunker(Chunker):
     Only 100,000 characters of white space in a row divide it, since no chunk holds as many.
 
     Raises:
-        ConfigError: If a setting is unknown or refused.
+        ConfigError: If a setting is unknown or refused, as any `chunk_overlap` is.
     """
 
     name: ClassVar[str] = "whole"
+    overlap_settings: ClassVar[tuple[str, ...]] = ()
 
     def cut(self, measured: Measured, start: int, end: int) -> Iterator[Piece]:
         """The slices of [start, end) that become chunks, in order."""
