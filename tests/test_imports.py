@@ -18,7 +18,7 @@ LAYERS = (
     ("chunkers",),
     ("parsers", "tokenizers"),
     ("records", "fingerprint", "storage"),
-    ("provenance", "errors"),
+    ("provenance", "errors", "path_patterns"),
 )
 CORE = [name for layer in LAYERS for name in layer]
 # The flow: thin stages over pure functions.

@@ -64,7 +64,12 @@ def test_a_media_type_is_met_as_a_whole(pattern, does):
         ("docs/*.md", False),
         ("eep/*.md", False),
         ("*.m", False),
-        ("[a].md", False),
+        ("[a-c].md", True),
+        ("[!a].md", False),
+        ("deep/", True),
+        ("docs/", True),
+        ("dee/", False),
+        ("a.md/", False),
         ("a_md", False),
     ],
 )
@@ -115,6 +120,7 @@ def test_a_chunker_of_several_rules_is_one_and_the_default_is_the_first():
         {"chunker": "token", "set": {"split_level": 2}},
         {"chunker": "token", "metadata": "manual"},
         {"chunker": "token", "media_type": ""},
+        {"chunker": "token", "source": "[z-a].md"},
         "token",
     ],
 )

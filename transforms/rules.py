@@ -7,15 +7,13 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from transforms.chunkers import Chunker
 from transforms.errors import ConfigError
 from transforms.fingerprint import fingerprint
+from transforms.path_patterns import end_of_path, path_regex, whole_path
 from transforms.records import Document, DocumentChunks, path_of
-
-_GLOB = re.compile(r"\*\*/|\*\*|\*|\?")
-_MEANS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
 class Rule(BaseModel):
@@ -24,8 +22,8 @@ class Rule(BaseModel):
     Args:
         chunker: What cuts them.
         media_type: Their media type; `text/*` is every text.
-        source: The end of their path or URI, from the beginning of a name on: `*.md`, `manuals/**/*.md`. `*` stays
-            within a folder, `**` spans any number of them.
+        source: The end of their path or URI, from the beginning of a name on, as a pattern: `*.md`, `manuals/`,
+            `manuals/**/*.md`.
         metadata: Values that their metadata have by these names.
 
     Raises:
@@ -55,13 +53,20 @@ class Rule(BaseModel):
             and all(document.metadata.get(name) == value for name, value in self.metadata.items())
         )
 
+    @field_validator("media_type", "source", mode="after")
+    @classmethod
+    def _is_pattern(cls, value: str | None) -> str | None:
+        if value:
+            path_regex(value)
+        return value
+
     @cached_property
     def _media_type(self) -> re.Pattern[str] | None:
-        return re.compile(_regex(self.media_type.lower())) if self.media_type else None
+        return whole_path(self.media_type.lower()) if self.media_type else None
 
     @cached_property
     def _source(self) -> re.Pattern[str] | None:
-        return re.compile(rf"(?:^|/){_regex(self.source)}\Z", re.DOTALL) if self.source else None
+        return end_of_path(self.source) if self.source else None
 
     def record(self) -> dict[str, object]:
         """The rule as a manifest keeps it."""
@@ -113,12 +118,3 @@ class Rules:
     def fingerprint(self) -> str:
         """16 hex digits that change with every rule, their order and the default."""
         return fingerprint({"rules": self.records(), "default": self.default.fingerprint()})
-
-
-def _regex(glob: str) -> str:
-    """A glob as a regular expression."""
-    at, parts = 0, []
-    for found in _GLOB.finditer(glob):
-        parts += [re.escape(glob[at : found.start()]), _MEANS[found[0]]]
-        at = found.end()
-    return "".join([*parts, re.escape(glob[at:])])

@@ -135,6 +135,28 @@ def test_a_rule_is_for_whole_names(uri):
     assert result(PROSE, uri).status == "ok"
 
 
+@pytest.mark.parametrize(
+    ("rule", "uri"),
+    [
+        ("a/b/", "x/A/b/c/d.md"),
+        ("a/*/c.md", "a/b/c.md"),
+        ("docs/**/old.md", "docs/1/2/OLD.md"),
+        ("docs/**/old.md", "docs/old.md"),
+        ("A\\b", "x/a/b"),
+        ("[ab].md", "b.md"),
+    ],
+)
+def test_a_rule_may_have_several_names_of_a_path(rule, uri):
+    assert result(PROSE, uri, skip=[rule]).status == "skipped"
+    assert result(PROSE, f"{uri}x/e.md", skip=[rule.rstrip("/")]).status == "ok"
+
+
+@pytest.mark.parametrize("rule", ["", "/", "//", " ", "[z-a]"])
+def test_a_rule_that_nothing_can_meet_is_refused(rule):
+    with pytest.raises(ConfigError, match=r"^extra_skip="):
+        get_chunker("file_type", extra_skip=["a", rule])
+
+
 def test_the_list_can_be_replaced_and_extended():
     assert result(PROSE, "a/dist/x.md", skip=[]).status == "ok"
     assert result(PROSE, "a/vendor/x.md", extra_skip=["vendor/"]).reason == "skip rule vendor/"

@@ -18,7 +18,7 @@ from transforms.chunkers.handlers import Caps, call, load, pieces_of
 from transforms.chunkers.measured import Measured
 from transforms.chunkers.packing import PROSE, Packer, Piece, whole
 from transforms.chunkers.rulers import black
-from transforms.chunkers.skipping import SKIPPED, SkipList
+from transforms.chunkers.skipping import SKIPPED, SkipList, skip_rule
 from transforms.errors import ChunkingError, ConfigError
 from transforms.parsers.code import comments
 from transforms.parsers.languages import language_of
@@ -68,7 +68,8 @@ class FileTypeChunker(Chunker):
         for_json: The strategy for JSON and JSON lines.
         for_markdown: The strategy for Markdown, README files and `.txt`.
         for_prose: The strategy for other text.
-        skip: Paths of documents to skip, instead of the usual ones: `folder/`, or the name of a file, with `*`.
+        skip: Paths of documents to skip, instead of the usual ones, as patterns in any case: `folder/`, `*.lock`, or
+            several names of a path.
         extra_skip: Paths to skip besides.
         comment_block_threshold: Leave out blocks of at least this many lines of comments; 0 leaves out none.
         prompt_filter: Whether to leave out lines that speak to a language model.
@@ -141,7 +142,7 @@ class FileTypeChunker(Chunker):
     @field_validator("skip", "extra_skip", mode="after")
     @classmethod
     def _are_rules(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        return None if value is None else tuple(sorted({rule.casefold() for rule in value}))
+        return None if value is None else tuple(sorted({skip_rule(rule) for rule in value}))
 
     @model_validator(mode="after")
     def _functions_are_there(self) -> Self:

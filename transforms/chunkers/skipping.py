@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from fnmatch import translate
+
+from transforms.path_patterns import end_of_path, path_regex
 
 _FOLDERS = ".git node_modules __pycache__ dist build .vscode .idea .vs .fleet .settings"
 _NAMES = (
@@ -29,13 +29,14 @@ class SkipList:
     """Rules by which documents are skipped.
 
     Args:
-        rules: `name/` for a folder anywhere in the path, else a name of the file; in any case, and `*`, `?` and
-            `[...]` are as in a shell.
+        rules: The end of a path, from the beginning of a name on, as a pattern in lower case: `*.lock`, `docs/old.md`;
+            `folder/` for all that is below a folder. It is met in any case.
     """
 
     def __init__(self, rules: Sequence[str]) -> None:
-        self._folders = _Names([(rule, rule[:-1]) for rule in rules if rule.endswith("/")])
-        self._files = _Names([(rule, rule) for rule in rules if not rule.endswith("/")])
+        # One search for all: most paths match none.
+        self._any = end_of_path(*rules)
+        self._each = [(rule, end_of_path(rule)) for rule in rules]
 
     def rule_for(self, path: str) -> str | None:
         """The rule by which a document is skipped; None if it is not.
@@ -43,24 +44,23 @@ class SkipList:
         Args:
             path: Its path or URI.
         """
-        *folders, name = re.split(r"[/\\]", path.partition("://")[2] or path)
-        for folder in folders:
-            if rule := self._folders.rule_for(folder):
-                return rule
-        return self._files.rule_for(name)
-
-
-class _Names:
-    """Rules for names, each with its pattern."""
-
-    def __init__(self, rules: Sequence[tuple[str, str]]) -> None:
-        # One search for all: most names match none.
-        patterns = [translate(pattern.casefold()) for _, pattern in rules]
-        self._any = re.compile("|".join(f"(?:{pattern})" for pattern in patterns)) if rules else None
-        self._each = [(rule, re.compile(pattern)) for (rule, _), pattern in zip(rules, patterns, strict=True)]
-
-    def rule_for(self, name: str) -> str | None:
-        name = name.casefold()
-        if not name or self._any is None or not self._any.match(name):
+        path = (path.partition("://")[2] or path).replace("\\", "/").casefold()
+        if not self._any.search(path):
             return None
-        return next((rule for rule, pattern in self._each if pattern.match(name)), None)
+        return next(rule for rule, pattern in self._each if pattern.search(path))
+
+
+def skip_rule(text: str) -> str:
+    """A rule as a `SkipList` takes it.
+
+    Args:
+        text: What the user wrote.
+
+    Raises:
+        ValueError: If no path could meet it.
+    """
+    rule = text.replace("\\", "/").casefold()
+    if not rule.strip("/ "):
+        raise ValueError(f"{text!r} names nothing to skip")
+    path_regex(rule)
+    return rule

@@ -7,12 +7,12 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 import fsspec
 
 from transforms.errors import ConfigError
+from transforms.path_patterns import whole_path
 from transforms.records import DeadLetter, Source
 from transforms.storage import changed_at, filesystem, public_uri
 
@@ -61,9 +61,8 @@ def match(
     """The files that `patterns` name, each once, sorted by URI.
 
     A name that exists is that file, whatever characters it has, or all that is below that folder. Any other
-    is a pattern, with one meaning on disks and in object stores: `*` and `?` stand for characters within a
-    name, `[abc]`, `[a-z]`, `[!a]` for one of them, and `**` for any number of folders, none included. A
-    folder that exists by its exact name is no pattern either: `a[1]/*.md` looks into `a[1]`.
+    is a pattern of `transforms.path_patterns`, with one meaning on disks and in object stores. A folder that
+    exists by its exact name is no pattern either: `a[1]/*.md` looks into `a[1]`.
 
     Patterns and folders leave out names that begin with `.`, what Spark, Hive and Delta Lake put beside the files
     of a table (`_SUCCESS`, `_metadata`, `_temporary`, `_delta_log`, ...), and all below such a folder. On disks a
@@ -107,8 +106,8 @@ def names(pattern: str, uri: str) -> bool:
     _, other = filesystem(uri)
     root, wanted = (path, []) if store.isdir(path) else _fixed_prefix(store, path)
     inside = other.removeprefix(root.rstrip("/") + "/")
-    parts = inside.split("/")
-    return inside != other and not any(map(_is_hidden, parts)) and _matches(parts, wanted or ["**"])
+    is_wanted = whole_path("/".join(wanted or ["**"])).match(inside)
+    return inside != other and not any(map(_is_hidden, inside.split("/"))) and bool(is_wanted)
 
 
 def address_id(uri: str, row: int | None = None) -> str:
@@ -142,11 +141,12 @@ def _find(pattern: str, input_format: Literal["auto"] | Format) -> Iterator[Sour
             return
     if names_folder or not wanted:
         wanted.append("**")
+    is_wanted = _wanted(wanted, uri).match
     for info in _listed(store, root or "/", deep=len(wanted) > 1 or wanted == ["**"]):
         name = info["name"].removeprefix(root.rstrip("/") + "/")
         parts = name.split("/")
         is_file = info["type"] == "file" and name != info["name"] and parts[-1]
-        if is_file and not any(map(_is_hidden, parts)) and _matches(parts, wanted):
+        if is_file and not any(map(_is_hidden, parts)) and is_wanted(name):
             yield _source_file(f"{uri}/{name}", info, input_format)
 
 
@@ -207,12 +207,11 @@ def _is_hidden(name: str) -> bool:
     return (name.startswith(".") and name not in (".", "..")) or bool(_MARKERS.fullmatch(name))
 
 
-def _matches(names: Sequence[str], wanted: Sequence[str]) -> bool:
-    if not wanted:
-        return not names
-    if wanted[0] == "**":
-        return any(_matches(names[at:], wanted[1:]) for at in range(len(names) + 1))
-    return bool(names) and fnmatchcase(names[0], wanted[0]) and _matches(names[1:], wanted[1:])
+def _wanted(names: Sequence[str], uri: str) -> re.Pattern[str]:
+    try:
+        return whole_path("/".join(names))
+    except ValueError as error:
+        raise ConfigError("input", uri, str(error)) from None
 
 
 def _source_file(uri: str, info: Mapping[str, Any], input_format: Literal["auto"] | Format) -> SourceFile:
