@@ -130,6 +130,9 @@ def test_a_missing_value_is_unknown(value: str | None) -> None:
         ("é" * 150, "e" * 50 + "-"),
         ("name-0123456789ab", "name-0123456789ab-"),
         ("\udce9", "v-"),
+        ("true", "true-"),
+        ("null", "null-"),
+        ("epoch", "epoch-"),
     ],
 )
 def test_any_other_value_is_spelled_out_and_told_apart_by_a_hash(value: str, start: str) -> None:

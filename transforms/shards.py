@@ -100,6 +100,9 @@ class FileEntry:
 
 # Names of folders.
 
+# What one reader or another takes for a truth value, a number, a date or nothing.
+_GUESSED = frozenset("true false null none nan inf infinity epoch".split())
+
 
 def slug(value: str | None) -> str:
     """`value` as a partition value that every reader gives back as the same string.
@@ -109,7 +112,8 @@ def slug(value: str | None) -> str:
     """
     if not value:
         return MISSING
-    if re.fullmatch(r"[a-z][a-z0-9_-]{0,62}", value) and not re.search(r"-[0-9a-f]{12}$", value):
+    is_plain = re.fullmatch(r"[a-z][a-z0-9_-]{0,62}", value) and value not in _GUESSED
+    if is_plain and not re.search(r"-[0-9a-f]{12}$", value):
         return value
     letters = unicodedata.normalize("NFKD", value[:200]).encode("ascii", "ignore").decode().lower()
     words = re.sub(r"[^a-z0-9_]+", "-", letters).strip("-_")
