@@ -127,30 +127,32 @@ def _run(arguments: Sequence[str]) -> int:
 
 def _preview(arguments: Sequence[str]) -> int:
     """Show what a chunker makes of a few documents."""
-    from pipelines import preview
-    from pipelines.options import add_chunker_flags, add_reading_flags, make_chunker, reading_settings
+    from pipelines import options, preview
     from transforms.records import DeadLetter
 
     parser = _parser("preview", _preview)
     parser.add_argument("file", nargs="+", help="files, folders and patterns; - for standard input")
     parser.add_argument("-n", type=_count, help="chunks to show of each document (text: 10, json: all)")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="json: one chunk a line")
-    add_chunker_flags(parser)
-    add_reading_flags(parser)
+    options.add_config_flag(parser)
+    options.add_chunker_flags(parser)
+    options.add_reading_flags(parser)
     flags = vars(parser.parse_args(arguments))
-    chunker = make_chunker(flags)
-    read, parse = reading_settings(flags)
+    files, shown, as_json = flags.pop("file"), flags.pop("n"), flags.pop("format") == "json"
+    given = options.with_config(flags, flags.pop("config"))
+    rules = options.chunking(given)
+    read, parse = options.reading_settings(given)
     failed = 0
-    for document in preview.documents(flags["file"], read, parse):
-        result = document if isinstance(document, DeadLetter) else preview.cut(document, chunker)
+    for document in preview.documents(files, read, parse):
+        result = document if isinstance(document, DeadLetter) else preview.cut(document, rules)
         if isinstance(result, DeadLetter):
             failed += 1
             print(f"chunkmill: {preview.why(result)}", file=sys.stderr)
-        elif flags["format"] == "json":
-            if lines := preview.as_json_lines(result, flags["n"]):
+        elif as_json:
+            if lines := preview.as_json_lines(result, shown):
                 print(lines)
         else:
-            print(preview.as_text(result, 10 if flags["n"] is None else flags["n"]))
+            print(preview.as_text(result, rules, 10 if shown is None else shown))
     return _TOO_MANY_ERRORS if failed else _OK
 
 

@@ -206,11 +206,20 @@ def run_parser(parser: argparse.ArgumentParser) -> None:
     Args:
         parser: Where to add them.
     """
-    parser.add_argument("--config", default=None, help=_EXTRA["config"])
+    add_config_flag(parser)
     add_chunker_flags(parser)
     add_model_flags(parser, JobSettings)
     add_reading_flags(parser)
     parser.add_argument("--beam_args", action="append", default=argparse.SUPPRESS, help=_EXTRA["beam_args"])
+
+
+def add_config_flag(parser: argparse.ArgumentParser) -> None:
+    """Add the flag that names a configuration file.
+
+    Args:
+        parser: Where to add it.
+    """
+    parser.add_argument("--config", default=None, help=_EXTRA["config"])
 
 
 def column_flag(name: str) -> str:
@@ -228,17 +237,10 @@ def run_settings(flags: Mapping[str, Any], config: str | None = None) -> RunSett
     Raises:
         ConfigError: If a setting is unknown or refused, or the file cannot be read.
     """
-    from_file = _config_file(config) if config else {}
-    given = {**from_file, **flags}
-    if "set" in given:
-        given["set"] = {**_pairs(from_file.get("set", {})), **_pairs(flags.get("set", {}))}
+    given = with_config(flags, config)
     chunker = make_chunker(given)
     read, parse = reading_settings(given)
     job = _model(JobSettings, given)
-    known = {"chunker", "preset", "rules", "set", *_CHUNKER_FLAGS, *map(column_flag, COLUMNS), "beam_args"}
-    for name, value in given.items():
-        if not any(name in names for names in (known, *(type(m).model_fields for m in (job, read, parse)))):
-            raise ConfigError(name, value, "there is no such setting; `chunkmill run --help` lists them all")
     return RunSettings(
         job=job,
         read=read,
@@ -247,6 +249,28 @@ def run_settings(flags: Mapping[str, Any], config: str | None = None) -> RunSett
         rules=make_rules(given),
         beam_args=_strings("beam_args", given),
     )
+
+
+def with_config(flags: Mapping[str, Any], config: str | None) -> dict[str, Any]:
+    """Flags by name, with those of a configuration file where the command line is silent.
+
+    Args:
+        flags: Flags by name, as given; those not given are missing.
+        config: YAML file with further flags; `flags` win.
+
+    Raises:
+        ConfigError: If a flag is unknown, or the file cannot be read.
+    """
+    from_file = _config_file(config) if config else {}
+    given = {**from_file, **flags}
+    if "set" in given:
+        given["set"] = {**_pairs(from_file.get("set", {})), **_pairs(flags.get("set", {}))}
+    known = {"chunker", "preset", "rules", "set", *_CHUNKER_FLAGS, *map(column_flag, COLUMNS), "beam_args"}
+    models = (JobSettings, ReadSettings, ParseSettings)
+    for name, value in given.items():
+        if not any(name in names for names in (known, *(model.model_fields for model in models))):
+            raise ConfigError(name, value, "there is no such setting; `chunkmill run --help` lists them all")
+    return given
 
 
 def reading_settings(given: Mapping[str, Any]) -> tuple[ReadSettings, ParseSettings]:
@@ -289,6 +313,18 @@ def make_chunker(given: Mapping[str, Any]) -> Chunker:
     if "preset" in given:
         name, settings = preset_settings(given["preset"], name, settings)
     return get_chunker(name or "recursive", **settings)
+
+
+def chunking(given: Mapping[str, Any]) -> Rules:
+    """Which chunker cuts which document, by some flags.
+
+    Args:
+        given: Flags by name; those of other things are passed over.
+
+    Raises:
+        ConfigError: If a strategy is unknown, or it refuses a setting.
+    """
+    return Rules(make_chunker(given), make_rules(given))
 
 
 def make_rules(given: Mapping[str, Any]) -> tuple[Rule, ...]:

@@ -11,12 +11,12 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from transforms.chunkers import Chunker
 from transforms.errors import DocumentError
 from transforms.packs import PackBuilder
 from transforms.parsers import ParseSettings, blocks_of, parse
 from transforms.provenance import Run
 from transforms.records import Chunk, DeadLetter, Document, DocumentChunks, RawDocument, Source
+from transforms.rules import Rules
 from transforms.shards import write_shard
 from transforms.sources import ReadSettings, match, plan, read
 from transforms.storage import filesystem
@@ -60,15 +60,15 @@ def _raw_documents(inputs: Sequence[str], settings: ReadSettings) -> Iterator[Ra
                 yield from [task] if isinstance(task, DeadLetter) else read(task, settings)
 
 
-def cut(document: Document, chunker: Chunker) -> DocumentChunks | DeadLetter:
+def cut(document: Document, rules: Rules) -> DocumentChunks | DeadLetter:
     """The chunks of a document, or why it has none.
 
     Args:
         document: The document.
-        chunker: What cuts it.
+        rules: What cuts it.
     """
     try:
-        return chunker.chunk_document(document)
+        return rules.chunk_document(document)
     except DocumentError as error:
         return DeadLetter(document.document_id, error.stage, error.reason, error.message, document.source)
 
@@ -85,11 +85,12 @@ def why(letter: DeadLetter) -> str:
     return f"{letter.reason}: {message}"
 
 
-def as_text(result: DocumentChunks, shown: int) -> str:
+def as_text(result: DocumentChunks, rules: Rules, shown: int) -> str:
     """Counts, and the first chunks with what they stand under.
 
     Args:
         result: A document and its chunks.
+        rules: What cut it; the rule is told where there are any.
         shown: Chunks to show.
     """
     document, chunks = result.document, result.chunks
@@ -100,6 +101,7 @@ def as_text(result: DocumentChunks, shown: int) -> str:
     over = sum(chunk.over_budget for chunk in chunks)
     head = [
         f"{name}  ({document.media_type}, {len(document.text)} characters)",
+        *([f"  chunker: {result.chunker.name}, {rules.why(document)}"] if rules.rules else []),
         f"  blocks: {_tally(blocks)}",
         f"  chunks: {_tally(kinds)}; {tokens} tokens of {result.chunker.tokenizer}; {over} over budget",
     ]

@@ -279,6 +279,57 @@ def test_refused_setting_is_named(guide, capsys, arguments, message):
     assert told.out == ""
 
 
+# Rules.
+
+JOB = """
+input: elsewhere/**
+output: out
+chunk_size: 16
+context: none
+rules:
+- {source: guide.*, chunker: heading, chunk_size: 30}
+- {media_type: text/csv, metadata: {team: legal}, chunker: token}
+- {media_type: text/csv, chunker: table_rows}
+"""
+
+
+@pytest.fixture
+def job(tmp_path):
+    path = tmp_path / "job.yaml"
+    path.write_text(JOB)
+    return path
+
+
+def test_rules_of_a_configuration_file_choose_the_chunker_which_is_told(guide, job, tmp_path, capsys):
+    (tmp_path / "rows.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "note.txt").write_text("A note.")
+    assert command("preview", guide, tmp_path / "rows.csv", tmp_path / "note.txt", "--config", job) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.strip() for line in lines if line.startswith("  chunker: ")] == [
+        "chunker: heading, by rule 1 (source guide.*)",
+        "chunker: table_rows, by rule 3 (media_type text/csv)",
+        "chunker: recursive, by no rule",
+    ]
+    assert any("Row 0, a: 1 Row 0, b: 2" in line for line in lines)
+
+
+def test_the_rest_of_a_configuration_file_holds_too_and_flags_win(tmp_path, job, capsys):
+    (tmp_path / "note.txt").write_text("word " * 30)
+    assert command("preview", tmp_path / "note.txt", "--config", job, "--format", "json") == 0
+    assert [row["token_count"] for row in rows_told(capsys)] == [16, 14]
+    assert (
+        command("preview", tmp_path / "note.txt", "--config", job, "--chunk_size", 40, "--format", "json")
+        == 0
+    )
+    assert len(rows_told(capsys)) == 1
+
+
+def test_an_unknown_setting_of_a_configuration_file_is_named(guide, job, capsys):
+    job.write_text("chunk_sise: 16")
+    assert command("preview", guide, "--config", job) == 2
+    assert "chunk_sise=16: there is no such setting" in capsys.readouterr().err
+
+
 # Strategies.
 
 

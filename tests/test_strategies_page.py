@@ -15,6 +15,7 @@ from pipelines.options import descriptions
 from transforms.chunkers import CHUNKERS, Chunker, get_chunker
 from transforms.parsers import ParseSettings, parse
 from transforms.records import DocumentChunks, RawDocument, Source
+from transforms.rules import Rules
 
 PAGE = Path(__file__).parent.parent / "docs" / "strategies.md"
 
@@ -132,9 +133,10 @@ def example(name: str) -> str:
     """What `chunkmill preview` shows of the example of a strategy."""
     file, text, settings = EXAMPLES[name]
     document = parse(RawDocument(file, text, source=Source(uri=file)), ParseSettings())
-    result = preview.cut(document, get_chunker(name, **settings))
+    rules = Rules(get_chunker(name, **settings))
+    result = preview.cut(document, rules)
     assert isinstance(result, DocumentChunks)
-    return preview.as_text(result, 100)
+    return preview.as_text(result, rules, 100)
 
 
 def test_the_page_says_what_the_code_does() -> None:

@@ -53,6 +53,12 @@ class Rule(BaseModel):
             and all(document.metadata.get(name) == value for name, value in self.metadata.items())
         )
 
+    def conditions(self) -> str:
+        """Its conditions in words."""
+        said = [f"{name} {value}" for name in ("media_type", "source") if (value := getattr(self, name))]
+        said += [f"{name} {value}" for name, value in self.metadata.items()]
+        return ", ".join(said) or "every document"
+
     @field_validator("media_type", "source", mode="after")
     @classmethod
     def _is_pattern(cls, value: str | None) -> str | None:
@@ -99,6 +105,13 @@ class Rules:
     def chunker_of(self, document: Document) -> Chunker:
         """What cuts a document."""
         return next((rule.chunker for rule in self.rules if rule.takes(document)), self.default)
+
+    def why(self, document: Document) -> str:
+        """By which rule a document is cut, in words."""
+        for number, rule in enumerate(self.rules, 1):
+            if rule.takes(document):
+                return f"by rule {number} ({rule.conditions()})"
+        return "by no rule"
 
     def chunk_document(self, document: Document) -> DocumentChunks:
         """All chunks of a document, with what the ledger says of it.
