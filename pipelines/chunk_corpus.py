@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.options import JobSettings, RunSettings
 from transforms.commit import abort, check_output, read_report, source_partitions, write_report
-from transforms.errors import ConfigError
+from transforms.errors import ChunkmillError, ConfigError
 from transforms.fingerprint import fingerprint
 from transforms.partitions import check_keys
 from transforms.provenance import Run, pipeline_version
@@ -102,6 +102,7 @@ def build(job: Job) -> Callable[[beam.Pipeline], object]:
     from transforms.chunk import ChunkDocuments
     from transforms.parse import ParseDocuments
     from transforms.read import ReadDocuments
+    from transforms.waves import RunInWaves
     from transforms.write import WriteChunks
 
     settings = job.settings
@@ -109,13 +110,13 @@ def build(job: Job) -> Callable[[beam.Pipeline], object]:
     others = [chunker.record for chunker in settings.chunking.chunkers[1:]]
 
     def add_to(pipeline: beam.Pipeline) -> object:
-        return (
-            pipeline
-            | "Read" >> ReadDocuments(job.files, settings.read)
-            | "Parse" >> ParseDocuments(settings.parse)
-            | "Chunk" >> ChunkDocuments(settings.chunker, settings.rules)
-            | "Write" >> WriteChunks(settings.job.output, job.run, settings.chunker.record, layout, others)
-        )
+        read = ReadDocuments(job.files, settings.read)
+        parse = ParseDocuments(settings.parse)
+        chunk = ChunkDocuments(settings.chunker, settings.rules)
+        write = WriteChunks(settings.job.output, job.run, settings.chunker.record, layout, others)
+        if settings.job.runner == "DirectRunner":
+            return pipeline | "Run" >> RunInWaves(read, parse, chunk, write)
+        return pipeline | "Read" >> read | "Parse" >> parse | "Chunk" >> chunk | "Write" >> write
 
     return add_to
 
@@ -139,9 +140,12 @@ def run(job: Job) -> Report | None:
         result = run_pipeline(
             build(job), runner=settings.job.runner, workers=settings.job.workers, beam_args=settings.beam_args
         )
-    except BaseException:
-        # Whatever ended the run, Ctrl-C included, its staged files are of no use to anyone.
+    except (ChunkmillError, KeyboardInterrupt):
         abort(settings.job.output, job.run.run_id)
+        raise
+    except BaseException:
+        # A rerun goes on with the waves that are done, as it does after a kill.
+        abort(settings.job.output, job.run.run_id, keep_waves=True)
         raise
     report = read_report(settings.job.output, job.run.run_id)
     if report and report == earlier:

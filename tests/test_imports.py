@@ -22,7 +22,7 @@ LAYERS = (
 )
 CORE = [name for layer in LAYERS for name in layer]
 # The flow: thin stages over pure functions.
-WITH_BEAM = {"read", "parse", "chunk", "write", "stage"}
+WITH_BEAM = {"read", "parse", "chunk", "write", "stage", "waves"}
 
 
 def module_of(path):

@@ -34,13 +34,13 @@ class ChunkDocuments(
     def __init__(self, chunker: Chunker | str, rules: Sequence[Rule] = (), **settings: Any) -> None:
         super().__init__()
         self.chunker = get_chunker(chunker, **settings) if isinstance(chunker, str) else chunker
-        self.rules = Rules(self.chunker, rules)
+        self.step: beam.DoFn = _Chunk(Rules(self.chunker, rules))
 
     def expand(
         self, documents: PCollection[Document | DeadLetter]
     ) -> PCollection[DocumentChunks | DeadLetter]:
         """Adds the step to the pipeline."""
-        results: PCollection[DocumentChunks | DeadLetter] = documents | beam.ParDo(_Chunk(self.rules))
+        results: PCollection[DocumentChunks | DeadLetter] = documents | beam.ParDo(self.step)
         return results
 
 

@@ -149,14 +149,20 @@ def commit(
         raise
 
 
-def abort(output: str, run_id: str) -> None:
-    """Remove what a run left that was not committed: its staging, and files it had already moved."""
+def abort(output: str, run_id: str, *, keep_waves: bool = False) -> None:
+    """Remove what a run left that was not committed: its staging, and files it had already moved.
+
+    Args:
+        output: Root of the table.
+        run_id: The run.
+        keep_waves: Whether to leave the waves that are done, for a rerun to go on with.
+    """
     store, table = Store(output, run_id), Table(output)
     if table.last and table.last["run_id"] == run_id:
         _finish(store, table.last)
     moves = json.loads(store.read(f"{store.staging}/{_MOVES}") or b"[]")
     store.remove(path for path in moves if DATA_FILE.fullmatch(path) and path not in table.files)
-    store.clear_staging()
+    store.clear_staging(keep_waves=keep_waves)
 
 
 def _commit(entries: list[FileEntry], run: Run, output: str, chunkers: list[ChunkerRecord]) -> Report:

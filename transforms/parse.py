@@ -23,11 +23,9 @@ class ParseDocuments(
 
     def __init__(self, settings: ParseSettings | None = None) -> None:
         super().__init__()
-        self._settings = settings or ParseSettings()
+        self.step: beam.DoFn = DocumentStage("parse", partial(parse, settings=settings or ParseSettings()))
 
     def expand(self, documents: PCollection[RawDocument | DeadLetter]) -> PCollection[Document | DeadLetter]:
         """Adds the step to the pipeline."""
-        results: PCollection[Document | DeadLetter] = documents | beam.ParDo(
-            DocumentStage("parse", partial(parse, settings=self._settings))
-        )
+        results: PCollection[Document | DeadLetter] = documents | beam.ParDo(self.step)
         return results

@@ -44,17 +44,22 @@ class ReadDocuments(beam.PTransform[PBegin, PCollection[RawDocument | DeadLetter
         self.tables = [file for file in files if file.format == "parquet"]
         self.bundles = list(plan_objects((file for file in files if file.format == "object"), self.settings))
         any(check_columns(table, self.settings) for table in self.tables)
+        self.step: beam.DoFn = _Read(self.settings)
 
     def expand(self, root: PBegin) -> PCollection[RawDocument | DeadLetter]:
         """Adds the steps to the pipeline."""
-        documents: PCollection[RawDocument | DeadLetter] = (
+        documents: PCollection[RawDocument | DeadLetter] = self.tasks(root) | "Read" >> beam.ParDo(self.step)
+        return documents
+
+    def tasks(self, root: PBegin) -> PCollection[ReadTask | DeadLetter]:
+        """What there is to read, spread over all workers, and a dead letter for what cannot be."""
+        tasks: PCollection[ReadTask | DeadLetter] = (
             root
             | "Files" >> beam.Create([*self.tables, *self.bundles])
             | "Plan" >> beam.FlatMap(_plan, self.settings)
             | "Spread" >> beam.Reshuffle()
-            | "Read" >> beam.ParDo(_Read(self.settings))
         )
-        return documents
+        return tasks
 
 
 def _plan(item: SourceFile | ReadTask, settings: ReadSettings) -> Iterator[ReadTask | DeadLetter]:

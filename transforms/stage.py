@@ -16,6 +16,21 @@ In = TypeVar("In", bound="RawDocument | Document")
 Out = TypeVar("Out")
 
 
+class Timed(beam.DoFn):
+    """Tells the milliseconds of CPU that were spent in a step.
+
+    Args:
+        name: Name of the distribution that holds them.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._distribution = Metrics.distribution("chunkmill", name)
+
+    def spent(self, seconds: float) -> None:
+        """Adds some seconds."""
+        self._distribution.update(round(seconds * 1000))
+
+
 class DocumentStage(beam.DoFn, Generic[In, Out]):
     """Applies a pure function to each document.
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from time import monotonic, sleep
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 from uuid import uuid4
 
 from transforms.errors import CommitError
@@ -47,6 +47,7 @@ class Store:
         self._root = root.rstrip("/")
         self._local: bool = getattr(self._fs, "local_file", False)
         self.staging = staging(run_id)
+        self.waves = f"{self.staging}/waves"
 
     def at(self, path: str) -> str:
         """The full path."""
@@ -71,6 +72,19 @@ class Store:
         except FileNotFoundError:
             return None
         return data
+
+    def read_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Parts of a file, each from a start to an end; from a store many at a time."""
+        starts, ends = [start for start, _ in ranges], [end for _, end in ranges]
+        parts: list[bytes] = self._fs.cat_ranges(
+            [self.at(path)] * len(ranges), starts, ends, on_error="raise"
+        )
+        return parts
+
+    def open(self, path: str) -> IO[bytes]:
+        """A new file to write; in a store it is there once it is closed."""
+        file: IO[bytes] = self._fs.open(prepare(self._fs, self.at(path)), "wb")
+        return file
 
     def size(self, path: str) -> int | None:
         """Bytes of a file; None if it is missing."""
@@ -142,8 +156,17 @@ class Store:
         with suppress(FileNotFoundError):
             self.move(path, f"{REPLACED}/{path}")
 
-    def clear_staging(self) -> None:
-        """Remove the staged files of the run."""
+    def clear_staging(self, *, keep_waves: bool = False) -> None:
+        """Remove the staged files of the run.
+
+        Args:
+            keep_waves: Whether to leave what a rerun can go on with.
+        """
+        if keep_waves:
+            self.remove(
+                [path for path, _ in self.walk(self.staging) if not path.startswith(f"{self.waves}/")]
+            )
+            return
         with suppress(FileNotFoundError):
             self._fs.rm(self.at(self.staging), recursive=True)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from time import process_time, time_ns
 from typing import Any
 from uuid import uuid4
 
 import apache_beam as beam
-from apache_beam.metrics.metric import Metrics
 from apache_beam.pvalue import PCollection
 from apache_beam.transforms.window import GlobalWindows
 
@@ -18,6 +18,8 @@ from transforms.provenance import ChunkerRecord, Run
 from transforms.records import DeadLetter, DocumentChunks
 from transforms.run_report import Report
 from transforms.shards import STANDARD, FileEntry, Layout, write_shard
+from transforms.spilled import Spilled
+from transforms.stage import Timed
 
 
 class WriteChunks(beam.PTransform[PCollection[DocumentChunks | DeadLetter], PCollection[Report]]):
@@ -40,44 +42,42 @@ class WriteChunks(beam.PTransform[PCollection[DocumentChunks | DeadLetter], PCol
         chunkers: Sequence[ChunkerRecord] = (),
     ) -> None:
         super().__init__()
-        self._output = output
-        self._run = run or Run(run_id=uuid4().hex, created_at=time_ns() // 1000)
+        self.output = output
+        self.run = run or Run(run_id=uuid4().hex, created_at=time_ns() // 1000)
         self._default_chunker = default_chunker
         self._layout = layout
         self._chunkers = [*([default_chunker] if default_chunker else []), *chunkers]
 
     def expand(self, elements: PCollection[DocumentChunks | DeadLetter]) -> PCollection[Report]:
         """Pack, shuffle by shard, write, commit."""
+        packs = elements | "Pack" >> beam.ParDo(_Pack(self.run)).with_output_types(tuple[int, bytes])
+        return self.write(packs)
+
+    def write(self, packs: PCollection[tuple[int, bytes | Spilled]]) -> PCollection[Report]:
+        """What follows packing: shuffle by shard, write, commit.
+
+        Args:
+            packs: Packs with the number of their shard.
+        """
         entries = (
-            elements
-            | "Pack" >> beam.ParDo(_Pack(self._run)).with_output_types(tuple[int, bytes])
+            packs
             | "ByShard" >> beam.GroupByKey()
             | "WriteShard"
-            >> beam.ParDo(_WriteShard(self._output, self._run, self._default_chunker, self._layout))
+            >> beam.ParDo(_WriteShard(self.output, self.run, self._default_chunker, self._layout))
         )
         # Without it a run without documents would not be committed.
-        impulse = elements.pipeline | "Impulse" >> beam.Create([None])
+        impulse = packs.pipeline | "Impulse" >> beam.Create([None])
         reports: PCollection[Report] = (
             (entries, impulse)
             | beam.Flatten()
             | "OneKey" >> beam.WithKeys(0)
             | "Gather" >> beam.GroupByKey()
-            | "Commit" >> beam.ParDo(_Commit(self._output, self._run, self._chunkers))
+            | "Commit" >> beam.ParDo(_Commit(self.output, self.run, self._chunkers))
         )
         return reports
 
 
-class _Timed(beam.DoFn):
-    """Tells the milliseconds that were spent in a step."""
-
-    def __init__(self, name: str) -> None:
-        self._distribution = Metrics.distribution("chunkmill", name)
-
-    def _spent(self, seconds: float) -> None:
-        self._distribution.update(round(seconds * 1000))
-
-
-class _Pack(_Timed):
+class _Pack(Timed):
     def __init__(self, run: Run) -> None:
         super().__init__("pack_ms")
         self._run = run
@@ -95,25 +95,26 @@ class _Pack(_Timed):
     def finish_bundle(self) -> Iterable[Any]:
         began = process_time()
         packs = [GlobalWindows.windowed_value(pack) for pack in self._builder.flush()]
-        self._spent(self._seconds + process_time() - began)
+        self.spent(self._seconds + process_time() - began)
         return packs
 
 
-class _WriteShard(_Timed):
+class _WriteShard(Timed):
     def __init__(self, output: str, run: Run, default_chunker: ChunkerRecord | None, layout: Layout) -> None:
         super().__init__("write_ms")
         self._settings = (run, output, default_chunker, layout)
 
-    def process(self, element: tuple[int, Iterable[bytes]]) -> Iterable[FileEntry]:
+    def process(self, element: tuple[int, Iterable[bytes | Spilled]]) -> Iterable[FileEntry]:
         began = process_time()
-        shard, packs = element
+        shard, values = element
         run, output, *_ = self._settings
+        packs = chain.from_iterable([v] if isinstance(v, bytes) else v.read(output) for v in values)
         entries = write_shard(shard, packs, *self._settings, taken_ids(output, run, shard))
-        self._spent(process_time() - began)
+        self.spent(process_time() - began)
         return entries
 
 
-class _Commit(_Timed):
+class _Commit(Timed):
     def __init__(self, output: str, run: Run, chunkers: Sequence[ChunkerRecord]) -> None:
         super().__init__("commit_ms")
         self._settings = (run, output, chunkers)
@@ -122,5 +123,5 @@ class _Commit(_Timed):
         began = process_time()
         _, entries = element
         report = commit((entry for entry in entries if entry), *self._settings)
-        self._spent(process_time() - began)
+        self.spent(process_time() - began)
         return [report]
