@@ -20,7 +20,7 @@ from transforms.provenance import ChunkerRecord, Run, canonical_json
 from transforms.records import Chunk, DeadLetter, DocumentChunks, Source
 from transforms.schemas import CHUNKS, DEAD_LETTERS, DOCUMENTS
 
-PACK_BYTES = 512 * 1024
+PACK_BYTES = 2 * 1024 * 1024
 HELD_BYTES = 64 * 1024 * 1024
 ROW_BYTES = 256  # what the short columns of a row take, about
 STEP = 16  # chunks between two looks at the size

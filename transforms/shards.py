@@ -331,8 +331,11 @@ def _running(values: Ints) -> Ints:
 
 
 def _weights(rows: pa.Table) -> Ints:
-    columns = (column.combine_chunks() for column in rows.columns)
-    return sum((_row_bytes(column) for column in columns), np.zeros(len(rows), np.int64))
+    total = np.zeros(len(rows), np.int64)
+    for column in rows.columns:
+        # Together they would be a copy of all texts.
+        total += np.concatenate([total[:0], *map(_row_bytes, column.chunks)])
+    return total
 
 
 def _row_groups(partitions: Ints, weights: Ints, layout: Layout) -> Iterator[tuple[int, int, int]]:

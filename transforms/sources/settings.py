@@ -29,7 +29,8 @@ class ReadSettings(BaseModel):
         media_type: Media type of all documents; by default it is told by column or name.
         max_document_bytes: Largest document that is read, in bytes; at most 1 GiB. Larger ones become dead
             letters.
-        task_bytes: Bytes read in one piece of work. A row group is never split; smaller tasks spread better.
+        task_bytes: Bytes read in one piece of work. A row group is never split; smaller tasks spread better. On this
+            machine each is a wave, which a run that was killed need not repeat.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
