@@ -18,6 +18,9 @@ from transforms.provenance import Run, pipeline_version
 from transforms.sources import ReadTask
 from transforms.table import Store, to_json
 
+# Of a run, what its packs do not hold: the writer adds it.
+_NAMES = ("run_id", "created_at", "job_id")
+
 
 @dataclass(frozen=True, slots=True)
 class Spilled:
@@ -54,15 +57,8 @@ class Wave:
 
     def __init__(self, task: ReadTask, run: Run, output: str) -> None:
         self._store = Store(output, run.run_id)
-        name = fingerprint(
-            {
-                "task": asdict(task),
-                "settings": run.settings,
-                "shards": run.shards,
-                "keep_text": run.keep_text,
-                "version": pipeline_version(),
-            }
-        )
+        facts = {name: value for name, value in asdict(run).items() if name not in _NAMES}
+        name = fingerprint({"task": asdict(task), "run": facts, "version": pipeline_version()})
         self._path = f"{self._store.waves}/{name}"
 
     def spilled(self) -> dict[int, Spilled] | None:
