@@ -7,12 +7,12 @@ import sys
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from soups import soup
 
-from transforms.parsers.commonmark import TopLevel, commonmark
+from transforms.parsers.commonmark import top_level
 from transforms.parsers.markdown import parse_markdown
 from transforms.records import Document
 
@@ -21,7 +21,10 @@ PIECES = (
     "<div>;</div>;<?;<script>;[x]: /u;'t';\"t;[;];![i](d);\\;`;&amp;|;|a|b|;|-|-|;|;\x0c;\u2028;\xa0;"
     "title: t;...;+++"
 )
-SOUP = soup(PIECES.split(";"))
+SOUP = soup([*PIECES.split(";"), "x\n|a|b|\n|-|-|\n", "|a|b|\n|-|-|\n|c|\n"])
+PLAINER_SOUP = soup(PIECES.split(";"))
+# What the two differ on: odd white space, a row of one pipe, and what stands right below the definition of a link.
+DIFFERS = re.compile(r"[\f\u2028\xa0]|^[^a-z|]*\|[ \t]*$|\]:.*(\||\n.)", re.MULTILINE)
 NEWLINES = st.sampled_from(["\n", "\r\n", "\r"])
 
 
@@ -154,7 +157,7 @@ class TestHeadings:
             ("# [" * 3, "[# [# ["),
             ("# ![i](data:image/png;base64," + "A" * 5000 + ")z", "iz"),
             ("# [j](javascript:x) ü", "j ü"),
-            ("# " + "*a* " * 900, ("*a* " * 250).strip()),
+            ("# " + "*a* " * 900, ("a " * 500).strip()),
         ],
     )
     def test_a_title_is_what_a_reader_would_see(self, text, expected):
@@ -215,6 +218,18 @@ class TestBlocks:
     def test_a_paragraph_of_images_only_is_a_figure(self, text, kind, images):
         block = blocks_of(text)[0]
         assert (block.kind, block.images) == (kind, images)
+
+    def test_a_table_begins_with_its_header_whatever_is_right_before_it(self):
+        text = "[x]: /u\ntext\nmore\n|a|b|\n|-|-|\n|1|2|\n> q\n\nend\na|b\n-|-\n\n- i\n\na|b\n-|-\n"
+        assert [(kind, piece.count("\n")) for kind, piece in pieces(text)] == [
+            ("paragraph", 2),
+            ("table", 2),
+            ("quote", 0),
+            ("paragraph", 0),
+            ("table", 1),
+            ("list_item", 0),
+            ("table", 1),
+        ]
 
     @pytest.mark.parametrize("text", ["", "\n", " \n\t\n", "\xa0\n\n\u2003", "\x0c"])
     def test_a_blank_text_has_no_blocks(self, text):
@@ -297,25 +312,34 @@ class TestLaws:
         assert [block.kind for block in unix] == [block.kind for block in dos]
         assert [block.title for block in unix] == [block.title for block in dos]
 
-    @given(SOUP)
-    def test_top_level_tokens_are_those_of_markdown_it(self, text):
-        state = TopLevel(text, commonmark())
-        state.md.block.tokenize(state, 0, state.lineMax)
-        assert top_level(state.tokens) == top_level(oracle(text))
+    @given(PLAINER_SOUP)
+    def test_blocks_are_those_of_markdown_it(self, text):
+        assume(not DIFFERS.search(text))
+        assert [(block.kind, block.first, block.level) for block in top_level(text)] == oracle(text)
+
+
+KINDS = {
+    "heading_open": "heading",
+    "paragraph_open": "paragraph",
+    "list_item_open": "list_item",
+    "blockquote_open": "quote",
+    "table_open": "table",
+    "fence": "code",
+    "code_block": "code",
+    "hr": "other",
+    "html_block": "other",
+}
 
 
 def oracle(text):
+    """Kind, first line and level of the blocks that another parser finds."""
     tokens = []
     stock = MarkdownIt("commonmark", {"maxNesting": 100}).enable("table")
     stock.block.parse(text, stock, {}, tokens)
-    return tokens
-
-
-def top_level(tokens):
     return [
-        (token.type.replace("_open", ""), token.tag, token.map)
+        (KINDS[token.type], token.map[0], int(token.tag[1:]) if token.type == "heading_open" else None)
         for token in tokens
-        if token.map and (token.level == 0 or (token.level == 1 and token.type == "list_item_open"))
+        if token.type in KINDS and (token.level == 0 or (token.level == 1 and token.type == "list_item_open"))
     ]
 
 
@@ -370,6 +394,8 @@ class TestHostileText:
             "- > # a\nb\n",
             "1. > ```\n       x\n",
             "|a|\n|-|\n",
+            "x\na|b\n-|-\n\n",
+            "a|b\n-|-\n|\n",
             "[a]: b\n",
             "[a]: b (x\n",
             "[a]: b '\n[a]: b \"\n",
