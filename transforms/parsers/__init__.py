@@ -21,6 +21,7 @@ from transforms.parsers.media_types import OCR, is_text, media_type_of, split_me
 from transforms.parsers.ocr import read_ocr
 from transforms.parsers.plain_text import parse_plain_text
 from transforms.parsers.position_tags import locate, take_tags
+from transforms.parsers.restructured_text import parse_restructured_text
 from transforms.records import Block, Document, RawDocument
 
 __all__ = ["PARSERS", "ParseSettings", "Parser", "blocks_of", "parse"]
@@ -81,6 +82,7 @@ PARSERS: dict[str, Parser] = {
     "text/html": Parser("html", "1", parse_html),
     "text/markdown": Parser("markdown", "2", parse_markdown),
     "text/tab-separated-values": _DELIMITED,
+    "text/x-rst": Parser("restructured_text", "1", parse_restructured_text),
 }
 
 
