@@ -1,13 +1,15 @@
-"""Tables become rows and cells with their place in the source, in Markdown, HTML and delimited text."""
+"""Tables become rows and cells with their place in the source, in Markdown, HTML, delimited and drawn text."""
 
 from __future__ import annotations
 
 import csv
 import io
+from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from soups import soup
 
 from transforms.parsers.tables import Row, Table, read_table, row_sentences, write_table
 
@@ -308,3 +310,101 @@ def test_every_prefix_of_a_table_is_read(media_type):
     }[media_type]
     for end in range(len(text) + 1):
         read(text[:end], media_type)
+
+
+# ------------------------------------------------------------------------------------------------- reStructuredText
+
+GRID = """\
++-------+---------+
+| port  | tide    |
+|       | in m    |
++=======+=========+
+| north | 0.4     |
+| quay  |         |
++-------+---------+
+| south | 1.1     |
++-------+---------+"""
+SIMPLE = """\
+  =====  =======
+  port   tide in
+  ..     m
+  =====  =======
+  north  0.4
+         or so
+
+  south  1.1 and more than the column is wide
+  =====  ======="""
+
+
+def read_drawn(text):
+    return read_table(text, 0, len(text), "text/x-rst")
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_grid_has_the_rows_between_its_borders(newline):
+    text = GRID.replace("\n", newline)
+    table = read_drawn(text)
+    assert table.header == ("port", "tide in m")
+    assert [row.cells for row in table.rows] == [("north quay", "0.4"), ("south", "1.1")]
+    assert text[slice(*table.header_span)].endswith("+=======+=========+")
+    assert text[table.rows[0].start : table.rows[0].end].startswith("| north")
+    assert table.rows[-1].end == len(text)
+
+
+def test_a_simple_table_has_a_row_for_each_line_that_begins_in_its_first_column():
+    table = read_drawn(SIMPLE)
+    assert table.header == ("port ..", "tide in m")
+    values = [("north", "0.4 or so"), ("south", "1.1 and more than the column is wide")]
+    assert [row.cells for row in table.rows] == values
+    assert SIMPLE[table.rows[0].start : table.rows[0].end].split() == ["north", "0.4", "or", "so"]
+
+
+@pytest.mark.parametrize("text", ["+--+--+\n|a | b|\n+--+--+\n|c | d|\n+--+--+", "== ==\na  b\nc  d\n== =="])
+def test_without_a_line_below_it_the_first_row_of_a_drawn_table_is_no_header(text):
+    table = read_drawn(text)
+    assert (table.header, table.header_span) == ((), None)
+    assert [row.cells for row in table.rows] == [("a", "b"), ("c", "d")]
+    assert (table.rows[0].start, table.rows[-1].end) == (0, len(text))
+
+
+def test_tabs_reach_to_columns_of_eight():
+    text = "=======\t====\na\tb\n=======\t===="
+    assert [row.cells for row in read_drawn(text.replace("\t=", " =")).rows] == [("a", "b")]
+
+
+def test_a_directive_before_a_drawn_table_belongs_to_its_first_row():
+    text = ".. table:: Tides\n\n   == ==\n   a  b\n   == ==\n   c  d\n   == ==\n"
+    table = read_drawn(text)
+    assert (table.header, table.header_span[0]) == (("a", "b"), 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "+--+--+\n|a    |\n+--+--+\n|c | d|\n+--+--+",
+        "+--+--+\n|a |b |\n|  +--+\n|  |c |\n+--+--+",
+        "+--+--+\n|a |b |\n+--+--+\n|c | d|",
+        "== ==\naaaa b\n== ==",
+        "== ==\na  b\n-----\nc  d\n== ==",
+        "== ==\na  b\n== ====",
+        "== ==\n== ==",
+        ".. list-table::\n\n   * - a\n     - b\n",
+        "| a | b |\n|---|---|\n| 1 | 2 |",
+    ],
+)
+def test_a_drawn_table_with_cells_that_span_others_or_that_is_none_is_not_read(text):
+    assert read_drawn(text) is None
+
+
+@given(soup(("== ==", "+--+--+", "+==+==+", "a", "b ", " ", "   ", "|", "\n", "\n", "\t", "\r\n", "--", "=")))
+@example(GRID)
+@example(SIMPLE)
+def test_header_and_rows_of_a_drawn_table_hold_all_of_it(text):
+    table = read_drawn(text)
+    if table is None:
+        return
+    spans = [*filter(None, [table.header_span]), *((row.start, row.end) for row in table.rows)]
+    assert not text[: spans[0][0]].strip()
+    assert not text[spans[-1][1] :].strip()
+    for before, after in pairwise(spans):
+        assert not text[before[1] : after[0]].strip()

@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from transforms.parsers.drawn_tables import GRID_BORDER, SIMPLE_BORDER
 from transforms.records import Block, BlockKind
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -15,8 +16,6 @@ _TAB_SIZE = 8
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1*")
 # An adornment of this length makes a title even where it is shorter than that, as docutils has it.
 _ENOUGH = 4
-_GRID = re.compile(r"\+(?:[-=]+\+)+")
-_SIMPLE = re.compile(r"=+(?: +=+)+")
 _EXPLICIT = re.compile(r"\.\.(?:[ \t]|$)")
 _DIRECTIVE = re.compile(r"\.\.[ \t]+(?:\|[^|]+\|[ \t]+)?([A-Za-z0-9][\w.+:-]*?)[ \t]?::(?:[ \t]+(.*)|$)")
 _BULLET = re.compile(r"[-*+\u2022\u2023\u2043][ \t]+(?=\S)")
@@ -82,7 +81,11 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self._lines = list(_filled_lines(text))
-        self._borders = [place for place, line in enumerate(self._lines) if _SIMPLE.fullmatch(line.text)]
+        # Borders of simple tables, by how far they are indented: a table in a cell is by more.
+        self._borders: dict[int, list[int]] = {}
+        for place, line in enumerate(self._lines):
+            if SIMPLE_BORDER.fullmatch(line.text):
+                self._borders.setdefault(line.indent, []).append(place)
         # Styles of titles in the order of their levels: the mark, and whether it is above the title too.
         self._styles: list[tuple[str, bool]] = []
         # After `::`, how far the paragraph is indented that the code belongs to.
@@ -191,7 +194,7 @@ class _Reader:
 
     def _grid(self, at: int) -> int:
         """The line after a grid table; 0 if none begins here."""
-        if not _GRID.fullmatch(self._lines[at].text):
+        if not GRID_BORDER.fullmatch(self._lines[at].text):
             return 0
         after = at + 1
         while self._goes_on(after, 0) and self._lines[after].text[0] in "+|":
@@ -200,12 +203,15 @@ class _Reader:
 
     def _simple(self, at: int) -> int:
         """The line after a simple table, which ends with its third border, or a second before a blank line; else 0."""
-        place = bisect_right(self._borders, at)
-        if not _SIMPLE.fullmatch(self._lines[at].text) or place == len(self._borders):
+        if not SIMPLE_BORDER.fullmatch(self._lines[at].text):
             return 0
-        after = self._borders[place] + 1
+        borders = self._borders[self._lines[at].indent]
+        place = bisect_right(borders, at)
+        if place == len(borders):
+            return 0
+        after = borders[place] + 1
         is_header = after < len(self._lines) and not self._lines[after].after_blank
-        return self._borders[place + 1] + 1 if is_header and place + 1 < len(self._borders) else after
+        return borders[place + 1] + 1 if is_header and place + 1 < len(borders) else after
 
     def _text(self, at: int) -> tuple[Block, int]:
         """A paragraph, or an item of a list."""

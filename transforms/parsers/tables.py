@@ -1,4 +1,4 @@
-"""Tables: the rows and cells of Markdown, HTML and delimited text, with their place in the source."""
+"""Tables: the rows and cells of Markdown, HTML, delimited and drawn text, with their place in the source."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat, takewhile, zip_longest
 
+from transforms.parsers.drawn_tables import read_drawn_table
 from transforms.parsers.html_tags import Tag, tags, unescaped
 from transforms.records import Span
 
@@ -84,6 +85,8 @@ def read_table(text: str, start: int, end: int, media_type: str | None = None) -
     Markdown table if it has a row of dashes under a row of as many names, else as HTML. Without a header are HTML
     tables that have neither `thead` nor a first row of `th` only.
 
+    `text/x-rst` is a grid table or a simple table, and none if its cells span columns or rows.
+
     Values are what the source says: white space around the cells of Markdown and HTML is not part of them, `\\|`
     is a bar, entities stand for their characters, and each cell of HTML is repeated over the columns and rows that
     it spans (while all of that is no more than the characters of the table). A nested table is text of its cell.
@@ -98,6 +101,8 @@ def read_table(text: str, start: int, end: int, media_type: str | None = None) -
         return _read_delimited(text, start, end, _DELIMITERS[media_type])
     if media_type == "text/html":
         return _read_html(text, start, end)
+    if media_type == "text/x-rst":
+        return _read_drawn(text, start, end)
     return _read_markdown(text, start, end) or _read_html(text, start, end)
 
 
@@ -180,6 +185,18 @@ def _read_markdown(text: str, start: int, end: int) -> Table | None:
                 return Table(names, (start, high), rows)
         before = low, high
     return None
+
+
+def _read_drawn(text: str, start: int, end: int) -> Table | None:
+    drawn = read_drawn_table(text, start, end)
+    if drawn is None:
+        return None
+    found, headers = drawn
+    rows = [Row(*row) for row in found]
+    columns = zip(*(row.cells for row in rows[:headers]), strict=True)
+    names = tuple(" ".join(filter(None, column)) for column in columns)
+    span = (rows[0].start, rows[headers - 1].end) if headers else None
+    return Table(names, span, rows[headers:])
 
 
 def _pipe_cells(line: str) -> tuple[str, ...]:
