@@ -211,7 +211,8 @@ def chunkers(name: str) -> st.SearchStrategy[Chunker]:
     """A strategy with any settings."""
 
     def chunker(size: int, overlap: int, tokenizer: str, own: dict[str, object]) -> Chunker:
-        return get_chunker(name, chunk_size=size, chunk_overlap=overlap % size, tokenizer=tokenizer, **own)
+        shared = 0 if name == "whole" or "overlap_lines" in own else overlap % size
+        return get_chunker(name, chunk_size=size, chunk_overlap=shared, tokenizer=tokenizer, **own)
 
     return st.builds(chunker, SIZES, OVERLAPS, TOKENIZERS, OWN_SETTINGS.get(name, st.just({})))
 

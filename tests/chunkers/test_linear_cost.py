@@ -217,6 +217,8 @@ def cost(strategy, document, size, tokenizer, budget, own=None):
     content, blocks = DOCUMENTS[document](size)
     text, tokenizer = Text(content), tokenizer()
     settings = {**BUDGETS[budget], **(OWN_SETTINGS[strategy][own] if own is not None else {})}
+    if strategy == "whole" or "overlap_lines" in settings:
+        settings["chunk_overlap"] = 0  # refused otherwise
     chunker = get_chunker(strategy, tokenizer=tokenizer, **settings)
     calls = 0
 

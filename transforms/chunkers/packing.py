@@ -272,19 +272,14 @@ class Packer:
                 start = measured.edge_after(boundary)
                 if start < high and text[start].isspace():
                     start = measured.begin(start, high)
-                if start < high and end <= measured.reach(start, budget) and count(start, end) <= budget:
+                if start < high and count(start, end) <= budget:
                     return start
                 place = boundary
         start = measured.edge_after(low)
         if self._overlap_of or self._is_inside_whole(start):
             return None
         for _ in range(_TRIES):
-            if (
-                start < high
-                and not text[start].isspace()
-                and end <= measured.reach(start, budget)
-                and count(start, end) <= budget
-            ):
+            if start < high and not text[start].isspace() and count(start, end) <= budget:
                 return start
             start = measured.edge_after(start + 1)
         return None
