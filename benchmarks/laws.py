@@ -109,7 +109,7 @@ class Breaches:
             self.wrong += not chunk.is_derived and chunk.text != _slices(text, chunk)
             self.blank += not chunk.text.strip()
         self.blank += bool(chunks) and not text.strip()
-        self.lost += _lost(text, chunks)
+        self.lost += max(0, _lost(text, chunks) - result.removed)
         cuts = {cut for chunk in chunks for span in chunk.spans for cut in span}
         self.split += sum(not ends_cluster(text, cut) for cut in cuts)
         if _REPLACEMENT not in text:

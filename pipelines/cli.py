@@ -144,7 +144,7 @@ def _preview(arguments: Sequence[str]) -> int:
     read, parse = options.reading_settings(given)
     failed = 0
     for document in preview.documents(files, read, parse):
-        result = document if isinstance(document, DeadLetter) else preview.cut(document, rules)
+        result = preview.cut(document, rules)
         if isinstance(result, DeadLetter):
             failed += 1
             print(f"chunkmill: {preview.why(result)}", file=sys.stderr)
@@ -193,6 +193,7 @@ def _defaults(chunker: Any) -> dict[str, object]:
 def _verify(arguments: Sequence[str]) -> int:
     """Prove a table again: its files, its rows and, with the documents at hand, the laws."""
     from pipelines.options import add_reading_flags, reading_settings
+    from transforms.history import reading_of
     from transforms.sources import match
     from transforms.verify import verify
 
@@ -203,7 +204,9 @@ def _verify(arguments: Sequence[str]) -> int:
     parser.add_argument("--format", choices=("text", "json"), default="text")
     add_reading_flags(parser)
     flags = vars(parser.parse_args(arguments))
-    read, parse = reading_settings(flags)
+    # Documents are read again as they were read, unless flags say otherwise.
+    recorded = reading_of(flags["table"], flags.get("source_name")) if flags["input"] else {}
+    read, parse = reading_settings({**recorded, **flags})
     files = match(flags["input"], input_format=read.input_format) if flags["input"] else []
     report = verify(flags["table"], files, read, parse)
     print(json.dumps(report.to_json(), indent=1) if flags["format"] == "json" else report.summary())

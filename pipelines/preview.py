@@ -46,7 +46,14 @@ def documents(
         try:
             yield parse(raw, parse_settings)
         except DocumentError as error:
-            yield DeadLetter(raw.document_id, error.stage, error.reason, error.message, raw.source)
+            yield DeadLetter(
+                raw.document_id,
+                error.stage,
+                error.reason,
+                error.message,
+                raw.source,
+                media_type=raw.media_type,
+            )
 
 
 def _raw_documents(inputs: Sequence[str], settings: ReadSettings) -> Iterator[RawDocument | DeadLetter]:
@@ -60,13 +67,15 @@ def _raw_documents(inputs: Sequence[str], settings: ReadSettings) -> Iterator[Ra
                 yield from [task] if isinstance(task, DeadLetter) else read(task, settings)
 
 
-def cut(document: Document, rules: Rules) -> DocumentChunks | DeadLetter:
+def cut(document: Document | DeadLetter, rules: Rules) -> DocumentChunks | DeadLetter:
     """The chunks of a document, or why it has none.
 
     Args:
-        document: The document.
+        document: The document, or why it could not be parsed.
         rules: What cuts it.
     """
+    if isinstance(document, DeadLetter):
+        return rules.skipped(document) or document
     try:
         return rules.chunk_document(document)
     except DocumentError as error:
@@ -102,6 +111,7 @@ def as_text(result: DocumentChunks, rules: Rules, shown: int) -> str:
     head = [
         f"{name}  ({document.media_type}, {len(document.text)} characters)",
         *([f"  chunker: {result.chunker.name}, {rules.why(document)}"] if rules.rules else []),
+        *([f"  skipped: {result.reason}"] if result.status == "skipped" else []),
         f"  blocks: {_tally(blocks)}",
         f"  chunks: {_tally(kinds)}; {tokens} tokens of {result.chunker.tokenizer}; {over} over budget",
     ]

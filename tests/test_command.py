@@ -532,6 +532,35 @@ def test_verify_proves_a_table_with_its_documents(tmp_path, docs, capsys):
     assert (report["ok"], report["documents_recut"], report["checked"]["chunks"]) == (True, 3, 3)
 
 
+def test_verify_reads_documents_as_the_table_says_unless_flags_do(tmp_path, docs, capsys):
+    pq.write_table(
+        pa.table({"key": ["k"], "body": ["Text of k.@@1\t10.0\t200.0\t30.0\t42.0##"]}), docs / "rows.parquet"
+    )
+    (docs / "note.txt").write_bytes("Ébauche".encode("utf-16-le"))
+    how = ["--id_column", "key", "--text_column", "body", "--position_tags", "--charset", "utf-16-le"]
+    assert run(tmp_path, "--input", docs, *how, "--source_name", "scans") == 0
+    capsys.readouterr()
+
+    assert command("verify", tmp_path / "out", "--input", docs) == 0
+    assert "4 compared with their text, 4 cut again" in capsys.readouterr().out
+    assert command("verify", tmp_path / "out", "--input", docs, "--no-position_tags") == 1
+    assert "text_sha256" in capsys.readouterr().out
+
+
+def test_an_image_that_the_skip_list_names_is_skipped_and_another_is_a_dead_letter(tmp_path, docs, capsys):
+    for name in ("logo.png", "font.ttf"):
+        (docs / name).write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
+    assert run(tmp_path, "--input", docs, "--chunker", "file_type") == 3
+
+    out = tmp_path / "out"
+    (letter,) = rows_of(out, "dead_letters")
+    assert letter["source_uri"].endswith("font.ttf")
+    ledger = {row["source_uri"].rpartition("/")[2]: row for row in rows_of(out, "documents")}
+    assert (ledger["logo.png"]["status"], ledger["logo.png"]["reason"]) == ("skipped", "skip rule *.png")
+    capsys.readouterr()
+    assert command("verify", out, "--input", docs) == 0
+
+
 def test_verify_finds_a_changed_file(tmp_path, docs, capsys):
     assert run(tmp_path, "--input", docs) == 0
     (file,) = (tmp_path / "out/chunks").rglob("*.parquet")

@@ -279,6 +279,16 @@ def test_refused_setting_is_named(guide, capsys, arguments, message):
     assert told.out == ""
 
 
+def test_what_is_skipped_is_told_even_if_it_is_no_text(tmp_path, capsys):
+    (tmp_path / "logo.png").write_bytes(b"\x89PNG\0")
+    (tmp_path / "LICENSE").write_text("Do what you like.")
+    assert command("preview", tmp_path / "logo.png", tmp_path / "LICENSE", "--chunker", "file_type") == 0
+    told = capsys.readouterr().out
+    assert "  skipped: skip rule *.png\n" in told
+    assert "  skipped: skip rule license\n" in told
+    assert command("preview", tmp_path / "logo.png") == 3
+
+
 # Rules.
 
 JOB = """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import apache_beam as beam
@@ -52,6 +52,12 @@ class _Chunk(DocumentStage[Document, DocumentChunks]):
     def setup(self) -> None:
         """Loads the vocabularies, which takes a second and is no document's fault."""
         self._counters = [chunker.counter for chunker in self._rules.chunkers]
+
+    def process(self, element: Document | DeadLetter) -> Iterable[DocumentChunks | DeadLetter]:
+        """The chunks of one document, or its dead letter, unless it would be skipped whatever its text."""
+        if isinstance(element, DeadLetter):
+            return [self._rules.skipped(element) or element]
+        return super().process(element)
 
     def finish_bundle(self) -> None:
         """Reports the time spent, and what encoded, which may change while a worker is at work."""

@@ -67,6 +67,28 @@ def history(output: str) -> list[Commit]:
     return [_commit(manifest) for manifest in _existing(output).manifests]
 
 
+def reading_of(output: str, source_name: str | None = None) -> dict[str, Any]:
+    """How the documents of the last commit were read and parsed, by setting; empty if no commit says.
+
+    Args:
+        output: Root of the table.
+        source_name: The source to look for; None for that of the last commit.
+
+    Raises:
+        CommitError: If a manifest is missing, or is none.
+    """
+    for manifest in reversed(Table(output).manifests):
+        settings = manifest["settings"]
+        read, parse = settings.get("read"), settings.get("parse")
+        if (
+            isinstance(read, dict)
+            and isinstance(parse, dict)
+            and source_name in (None, read.get("source_name"))
+        ):
+            return {**read, **parse}
+    return {}
+
+
 def dataset(output: str, at: int | str | None = None) -> ds.Dataset:
     """The chunks of a table after one of its commits.
 

@@ -13,7 +13,7 @@ from transforms.chunkers import Chunker
 from transforms.errors import ConfigError
 from transforms.fingerprint import fingerprint
 from transforms.path_patterns import end_of_path, path_regex, whole_path
-from transforms.records import Document, DocumentChunks, path_of
+from transforms.records import DeadLetter, Document, DocumentChunks, path_of
 
 
 class Rule(BaseModel):
@@ -123,6 +123,20 @@ class Rules:
             ChunkingError: If the document cannot be cut.
         """
         return self.chunker_of(document).chunk_document(document)
+
+    def skipped(self, letter: DeadLetter) -> DocumentChunks | None:
+        """What the ledger says of a document without a text, such as an image, that its chunker skips anyway.
+
+        Args:
+            letter: What parsing it has given.
+
+        Returns:
+            None if its chunker would not skip it: then it has failed.
+        """
+        if letter.stage != "parse":
+            return None
+        document = Document(letter.document_id, "", letter.media_type or "", source=letter.source)
+        return self.chunker_of(document).skipped(document)
 
     def records(self) -> list[dict[str, object]]:
         """The rules as a manifest keeps them."""

@@ -560,6 +560,8 @@ class _Proof:
         document = again.get((entry.source_uri, entry.source_row))
         if not document and entry.text is None:
             return None
+        if document and document.text is None and entry.status == "skipped":
+            return None  # an image on the list of what to skip never had a text
         self._documents["compared"] += 1
         found = None
         if entry.text is not None:

@@ -179,6 +179,13 @@ def test_functions_are_asked_in_order():
     assert texts(text, "x.py", router="handlers:route", **by_extension) == ["a", "b", "c", "d"]
 
 
+def test_what_a_router_does_wrong_is_told_as_the_routers():
+    for router in ("handlers:fails", "handlers:numbers"):
+        with pytest.raises(ChunkingError) as caught:
+            result(PROSE, router=router)
+        assert caught.value.reason == "router"
+
+
 def test_the_router_names_a_strategy_or_a_handler():
     assert strategies("#!route recursive\n" + PYTHON, "a.py", router="handlers:route") == {
         "file_type:recursive"

@@ -15,8 +15,6 @@ from soups import soup
 from transforms.chunkers import CHUNKERS, Chunker, get_chunker
 from transforms.records import Block, Chunk, Document
 
-# What is noted of a document of which a setting left something out.
-REMOVALS = ("dropped delimiters",)
 CLUSTER = regex.compile(r"\X")
 LINE_BREAK = re.compile(r"\r\n|\n|\r")
 BLANK_LINE = re.compile(r"[^\S\r\n]*(?:\r\n|\n|\r)")
@@ -156,6 +154,7 @@ OWN_SETTINGS = {
             "merge": st.booleans(),
             "budget": st.sampled_from(["hard", "soft"]),
             "drop_delimiters": st.booleans(),
+            "overlap_percent": st.integers(0, 90),
             "child_delimiters": DELIMITERS,
         },
     ),
@@ -211,8 +210,10 @@ def chunkers(name: str) -> st.SearchStrategy[Chunker]:
     """A strategy with any settings."""
 
     def chunker(size: int, overlap: int, tokenizer: str, own: dict[str, object]) -> Chunker:
-        shared = 0 if name == "whole" or "overlap_lines" in own else overlap % size
-        return get_chunker(name, chunk_size=size, chunk_overlap=shared, tokenizer=tokenizer, **own)
+        kinds = CHUNKERS[name].overlap_settings
+        if kinds and not any(own.get(setting) for setting in kinds):
+            own = {**own, "chunk_overlap": overlap % size}
+        return get_chunker(name, chunk_size=size, tokenizer=tokenizer, **own)
 
     return st.builds(chunker, SIZES, OVERLAPS, TOKENIZERS, OWN_SETTINGS.get(name, st.just({})))
 
@@ -241,20 +242,21 @@ def check_laws(chunker: Chunker, document: Document) -> None:
     settings = chunker.settings()
     count = chunker.counter.count
 
-    # 6: a blank document gives no chunk, and every other one does.
-    removed = sum(result.notes.get(note, 0) for note in REMOVALS)
-    assert bool(chunks) == bool(text.strip()) or (removed and not chunks)
+    # 6: a blank document gives no chunk, and every other one does of which a setting leaves anything.
+    removed = result.removed
+    assert bool(chunks) == bool(text.strip()) or (removed == len("".join(text.split())) and not chunks)
     edges = {0, *(cluster.end() for cluster in CLUSTER.finditer(text))}
     line_ends = [line_break.end() for line_break in LINE_BREAK.finditer(text)]
-    held = 0
+    held, gaps = 0, []
     for chunk in chunks:
         start, end = chunk.start, chunk.end
         # 1: slice; 6: no chunk is blank.
         assert chunk.is_derived or chunk.text == "".join(text[s:e] for s, e in chunk.spans)
         assert chunk.text.strip()
-        # 2: coverage, of the gap before this chunk.
-        assert removed or not text[held:start].strip(), (held, start)
-        held = end
+        # 2: coverage, of the gaps before this chunk and in it.
+        for low, high in chunk.spans:
+            gaps += text[held:low].split() if low > held else ()
+            held = max(held, high)
         # 3: budget, on the final text alone.
         assert chunk.token_count == count(chunk.text)
         assert chunk.over_budget == (chunk.token_count > chunker.chunk_size)
@@ -272,7 +274,8 @@ def check_laws(chunker: Chunker, document: Document) -> None:
         # Bytes and lines say the same as the span.
         assert chunk.byte_span == (len(text[:start].encode()), len(text[:end].encode()))
         assert chunk.lines == (1 + bisect_right(line_ends, start), 1 + bisect_right(line_ends, end - 1))
-    assert removed or not text[held:].strip()
+    # What a setting leaves out is counted to the last character.
+    assert sum(map(len, (*gaps, *text[held:].split()))) == removed, gaps
     assert result.lost == 0
 
     # 4: order, progress, and not more chunks than graphemes.
@@ -284,7 +287,7 @@ def check_laws(chunker: Chunker, document: Document) -> None:
         # Windows share tokens of the whole text; alone, these can be more.
         lines = len(LINE_BREAK.findall(overlap)) + 1
         assert (
-            count(overlap) <= chunker.chunk_overlap
+            count(overlap) <= getattr(chunker, "overlap", chunker.chunk_overlap)
             or "token" in after.strategy.split(":")
             or lines <= getattr(chunker, "overlap_lines", 0)
         )

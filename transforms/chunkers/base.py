@@ -164,6 +164,8 @@ class Chunker(BaseModel, ABC):
         Raises:
             ChunkingError: If the document cannot be cut.
         """
+        if skipped := self.skipped(document):
+            return skipped
         if document.text.isspace() or not document.text:
             return DocumentChunks(document, (), "blank", self.record)
         if not document.text.isascii():
@@ -177,10 +179,26 @@ class Chunker(BaseModel, ABC):
         chunks, lost = finish(measured, pieces, self.record, context)
         if not chunks and not lost:
             reason = "nothing is left of it"
-            return DocumentChunks(document, (), "skipped", self.record, reason=reason, notes=measured.notes)
+            return DocumentChunks(
+                document,
+                (),
+                "skipped",
+                self.record,
+                notes=measured.notes,
+                removed=measured.removed_black(),
+                reason=reason,
+            )
         return DocumentChunks(
             document, chunks, "ok", self.record, lost, notes=measured.notes, removed=measured.removed_black()
         )
+
+    def skipped(self, document: Document) -> DocumentChunks | None:
+        """What the ledger says of a document that this chunker skips, whatever its text; None if it does not.
+
+        Args:
+            document: The document.
+        """
+        return None
 
     def title_in(self, measured: Measured) -> str | None:
         """The title of a document that came without one, for the context of its chunks; None unless it is told.

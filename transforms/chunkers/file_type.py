@@ -177,19 +177,12 @@ class FileTypeChunker(Chunker):
             settings |= {"handlers": (), "fallback_mode": "auto"}
         return settings
 
-    def chunk_document(self, document: Document) -> DocumentChunks:
-        """All chunks of a document, with what the ledger says of it.
-
-        Args:
-            document: The document.
-
-        Raises:
-            ChunkingError: If the document cannot be cut, or a handler gives what it may not.
-        """
+    def skipped(self, document: Document) -> DocumentChunks | None:
+        """What the ledger says of a document whose path is on the list of those to skip."""
         rule = self._skip_list.rule_for(path_of(document))
-        if rule is not None:
-            return DocumentChunks(document, (), "skipped", self.record, reason=f"skip rule {rule}")
-        return super().chunk_document(document)
+        if rule is None:
+            return None
+        return DocumentChunks(document, (), "skipped", self.record, reason=f"skip rule {rule}")
 
     def cut(self, measured: Measured, start: int, end: int) -> Iterator[Piece]:
         """The slices of [start, end) that become chunks, in order."""
@@ -219,7 +212,10 @@ class FileTypeChunker(Chunker):
         """What cuts a document: a strategy, or the import path of a handler."""
         if self.handler is not None:
             return self.handler
-        if self.router is not None and (answer := call(self.router, document, self.name)) is not None:
+        if (
+            self.router is not None
+            and (answer := call(self.router, document, self.name, "router")) is not None
+        ):
             return self._answered(document, answer)
         name = path_of(document).rpartition("/")[2].lower()
         for extension, path in self.handlers:

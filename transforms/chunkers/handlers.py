@@ -54,22 +54,23 @@ class Caps:
     black: int
 
 
-def call(path: str, document: Document, strategy: str) -> Any:
+def call(path: str, document: Document, strategy: str, reason: str = "handler") -> Any:
     """What a function of the user says of a document.
 
     Args:
         path: Its import path.
         document: The document.
         strategy: The strategy that asks.
+        reason: What the function is there for.
 
     Raises:
-        ChunkingError: `handler` if it raises anything.
+        ChunkingError: For that reason, if it raises anything.
     """
     try:
         return load(path)(document)
     # A function that ends the process would take all other documents with it.
     except (Exception, SystemExit) as error:
-        raise _refused(path, document, strategy, f"raised {type(error).__name__}: {error}") from error
+        raise _refused(path, document, strategy, f"raised {type(error).__name__}: {error}", reason) from error
 
 
 def pieces_of(path: str, document: Document, caps: Caps, strategy: str) -> Iterator[Span]:
