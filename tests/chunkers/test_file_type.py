@@ -48,7 +48,7 @@ def black(text):
         (JSON, "", "application/json", "file_type:json"),
         ("# A\n\n" + PROSE, "docs/guide.md", "text/markdown", "file_type:markdown"),
         ("# A\n\n" + PROSE, "README", "text/plain", "file_type:markdown"),
-        ("# A\n\n" + PROSE, "s3://bucket/readme.rst", "text/x-rst", "file_type:markdown"),
+        ("A\n=\n\n" + PROSE, "s3://bucket/readme.rst", "text/x-rst", "file_type:markdown"),
         ("A\n\n" + PROSE, "notes.txt", "text/plain", "file_type:markdown:recursive"),
         (LUA, "a.lua", "text/x-lua", "file_type:code"),
         (PROSE, "a.adoc", "text/asciidoc", "file_type:recursive"),
