@@ -115,11 +115,12 @@ class PackBuilder:
         text = element.document.text
         encoded = text.encode("utf-8", "surrogatepass")
         row = _document_row(element, encoded, keep_text=self._run.keep_text)
-        identity = "\n".join([repr(row), *(c.chunk_id for c in element.chunks)])
+        facts = repr(row)
+        identity = "\n".join([facts, *(c.chunk_id for c in element.chunks)])
         claim = sha256(identity.encode("utf-8", "surrogatepass")).digest()[:16]
         shard = shard_of(element.document.document_id, self._run.shards)
         self._shards[shard].documents.append((claim, *row))
-        packs = self._grow(shard, ROW_BYTES + sum(len(value) for value in row if isinstance(value, str)))
+        packs = self._grow(shard, ROW_BYTES + len(facts))
 
         bytes_a_char = len(encoded) / max(len(text), 1)
         for start in range(0, len(element.chunks), STEP):

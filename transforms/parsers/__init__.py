@@ -22,7 +22,7 @@ from transforms.parsers.ocr import read_ocr
 from transforms.parsers.plain_text import parse_plain_text
 from transforms.parsers.position_tags import locate, take_tags
 from transforms.parsers.restructured_text import parse_restructured_text
-from transforms.records import Block, Document, RawDocument
+from transforms.records import Block, Document, RawDocument, Source
 
 __all__ = ["PARSERS", "ParseSettings", "Parser", "blocks_of", "parse"]
 
@@ -121,14 +121,13 @@ def parse(raw: RawDocument, settings: ParseSettings) -> Document:
     metadata = dict(raw.metadata)
     if changes := decoded.changes():
         metadata["decoding"] = changes
-    digest = raw.source.content_sha256 or hashlib.sha256(source).hexdigest()
     facts: dict[str, Any] = {
         "document_id": raw.document_id,
         "language": raw.language,
         "license": raw.license,
         "acl_labels": raw.acl_labels,
         "tenant_id": raw.tenant_id,
-        "source": replace(raw.source, content_sha256=digest),
+        "source": raw.source if raw.source.content_sha256 else _digested(raw.source, source),
     }
     if media_type == OCR and raw.blocks is None:
         scanned = read_ocr(decoded.text).to_document(**facts, title=raw.title, metadata=metadata)
@@ -184,6 +183,10 @@ def _moved(blocks: tuple[Block, ...], text: str) -> tuple[Block, ...]:
     moved_blocks = (replace(block, start=moved(block.start), end=moved(block.end)) for block in blocks)
     # Of a line that was cut off between CR and LF nothing may be left.
     return tuple(block for block in moved_blocks if block.start < block.end)
+
+
+def _digested(source: Source, content: bytes) -> Source:
+    return replace(source, content_sha256=hashlib.sha256(content).hexdigest())
 
 
 def _title(front_matter: object) -> str | None:

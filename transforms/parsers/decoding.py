@@ -66,9 +66,11 @@ class Decoded:
 
     def changes(self) -> dict[str, object]:
         """What was done, by field name; empty for UTF-8 that was taken as it stood."""
-        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "text"}
-        changes = {name: value for name, value in values.items() if value}
+        changes = {name: value for name in _CHANGES if (value := getattr(self, name))}
         return {} if changes == {"encoding": "utf-8"} else changes
+
+
+_CHANGES = tuple(field.name for field in fields(Decoded) if field.name != "text")
 
 
 def normalize(text: str) -> Decoded:
