@@ -218,11 +218,11 @@ def test_waves_of_a_run_that_never_ended_disturb_no_other_and_vacuum_removes_the
     failed_run(docs, tmp_path / "out", monkeypatch, "--chunk_size", 7)
     assert main(arguments(docs, tmp_path / "out")) == 0
     assert staged(tmp_path / "out")
+    assert main(["verify", str(tmp_path / "out"), "--input", str(docs)]) == 0
 
     assert main(["vacuum", str(tmp_path / "out"), "--older_than", "0"]) == 0
 
     assert staged(tmp_path / "out") == []
-    assert main(["verify", str(tmp_path / "out"), "--input", str(docs)]) == 0
 
 
 # What flows through Beam.
