@@ -74,7 +74,9 @@ def taken_ids(output: str, run: Run, shard: int) -> dict[tuple[str, str], str]:
 
 def write_report(output: str, report: Report) -> None:
     """Put a report, once it is complete, in the place of the one that the commit wrote."""
-    Store(output, report["run_id"]).write(_report_path(report["run_id"]), to_json(report))
+    store = Store(output, report["run_id"])
+    store.write(_report_path(report["run_id"]), to_json(report))
+    store.clear_staging()
 
 
 def read_report(output: str, run_id: str) -> Report | None:
