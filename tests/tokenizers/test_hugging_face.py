@@ -109,7 +109,7 @@ def test_a_special_token_in_the_text_is_ordinary_text(path, special):
 
 @pytest.mark.parametrize("name", CHUNKERS)
 def test_every_strategy_keeps_the_budget_of_such_a_tokenizer(path, name):
-    chunker = get_chunker(name, chunk_size=8, chunk_overlap=2, tokenizer=path)
+    chunker = get_chunker(name, chunk_size=8, chunk_overlap=0 if name == "whole" else 2, tokenizer=path)
     for text in TEXTS:
         chunks = chunker.chunk(Document("d", text))
         assert all(chunk.token_count == chunker.counter.count(chunk.text) for chunk in chunks)

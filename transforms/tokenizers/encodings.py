@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import os
 import tempfile
 import zlib
-from collections.abc import Callable, Sequence
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -100,7 +100,7 @@ class EncodingTokenizer:
         self._reference = _reference(name, ENCODINGS[name].pattern, ranks)
         # Characters that begin in each token: the bytes that continue none.
         self._begun = np.zeros(max(ranks.values()) + 1, np.int32)
-        self._begun[list(ranks.values())] = [sum(byte & 0xC0 != 0x80 for byte in token) for token in ranks]
+        self._begun[list(ranks.values())] = _characters_begun(ranks)
         self.engine: str = "tiktoken"
         self.fallback: str | None = None
         self._encode: _Encode = self._encode_reference
@@ -194,10 +194,15 @@ def _reference(name: str, pattern: str, ranks: dict[bytes, int]) -> tiktoken.Enc
 
 
 def _parse(vocabulary: bytes) -> dict[bytes, int]:
-    return {
-        base64.b64decode(token): int(rank)
-        for token, rank in (line.split() for line in vocabulary.splitlines())
-    }
+    words = vocabulary.split()
+    return dict(zip(map(a2b_base64, words[::2]), map(int, words[1::2]), strict=True))
+
+
+def _characters_begun(tokens: Collection[bytes]) -> NDArray[np.int32]:
+    """Characters that begin in each token, none of which is empty."""
+    begins = np.frombuffer(b"".join(tokens), np.uint8) & 0xC0 != 0x80
+    starts = np.cumsum([0, *map(len, tokens)])[:-1]
+    return np.add.reduceat(begins, starts, dtype=np.int32)
 
 
 @lru_cache
@@ -264,9 +269,11 @@ def _cache_folder() -> Path:
 def _unpack(name: str) -> bytes:
     """Lines of the `.tiktoken` file from an embedded vocabulary: each token as a length byte and its bytes."""
     packed = zlib.decompress((files("transforms.tokenizers") / "vocabularies" / f"{name}.bin").read_bytes())
-    lines, at, rank = [], 0, 0
+    tokens, at = [], 0
     while at < len(packed):
         end = at + 1 + packed[at]
-        lines.append(b"%b %d\n" % (base64.b64encode(packed[at + 1 : end]), rank))
-        at, rank = end, rank + 1
-    return b"".join(lines)
+        tokens.append(packed[at + 1 : end])
+        at = end
+    return b"".join(
+        [b"%b %d\n" % (b2a_base64(token, newline=False), rank) for rank, token in enumerate(tokens)]
+    )
