@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.options import JobSettings, RunSettings
-from transforms.commit import abort, check_output, read_report, source_partitions, write_report
+from transforms.commit import abort, check_output, commit, read_report, source_partitions, write_report
 from transforms.errors import ChunkmillError, ConfigError
 from transforms.fingerprint import fingerprint
+from transforms.incremental import Plan, Policy, make_plan, write_retired
 from transforms.partitions import check_keys
-from transforms.provenance import Run, pipeline_version
+from transforms.provenance import Run, WriteMode, pipeline_version
 from transforms.run_report import Report, with_seconds
 from transforms.shards import Layout, chunker_value
 from transforms.sources import SourceFile, check_columns, estimated_bytes, match, names
@@ -40,11 +41,13 @@ class Job:
         settings: What it was told.
         files: The files it reads.
         run: The run as the table will name it.
+        plan: What it leaves as it is, if it is incremental.
     """
 
     settings: RunSettings
     files: Sequence[SourceFile]
     run: Run
+    plan: Plan | None = None
 
 
 def prepare(settings: RunSettings) -> Job:
@@ -62,7 +65,6 @@ def prepare(settings: RunSettings) -> Job:
     _check_apart(job, files)
     _check_report(job.report)
     created_at = _logical_time(job.run_time, files)
-    any(check_columns(file, settings.read) for file in files if file.format == "parquet")
     # Fails here rather than on every worker if the tokenizer cannot be loaded.
     for chunker in settings.chunking.chunkers:
         _ = chunker.counter
@@ -74,23 +76,28 @@ def prepare(settings: RunSettings) -> Job:
             "version": pipeline_version(),
         }
     )
-    check_output(job.output, job.mode, run_id)
     table = Table(job.output)
+    mode = job.mode or ("incremental" if table.exists else "overwrite")
+    check_output(job.output, mode, run_id)
+    plan = _plan(settings, table, files, recorded) if mode == "incremental" else None
+    to_read = plan.files if plan else files
+    any(check_columns(file, settings.read) for file in to_read if file.format == "parquet")
     shards = table.shards or job.shards or 1 + estimated_bytes(files) // _SHARD_BYTES
     if job.shards and job.shards != shards:
         raise ConfigError("shards", job.shards, f"the table has {shards}, which stays as it is")
     run = Run(
         run_id=run_id,
         created_at=created_at,
-        mode=job.mode,
+        mode=mode,
         shards=shards,
         source_name=settings.read.source_name,
         job_id=job.job_id,
         settings=recorded,
         keep_text=job.keep_text,
-        partition_by=_partition_by(settings, table),
+        partition_by=_partition_by(settings, mode, table),
+        increment=plan.increment if plan else None,
     )
-    return Job(settings, files, run)
+    return Job(settings, to_read, run, plan)
 
 
 def build(job: Job) -> Callable[[beam.Pipeline], object]:
@@ -132,11 +139,17 @@ def run(job: Job) -> Report | None:
     Raises:
         CommitError: If another run was faster.
     """
+    if job.plan and not job.files and not job.plan.retired:
+        return commit(
+            [], job.run, job.settings.job.output, [c.record for c in job.settings.chunking.chunkers]
+        )
     from pipelines.runners import run_pipeline
 
     settings = job.settings
     earlier = read_report(settings.job.output, job.run.run_id)
     try:
+        if job.plan:
+            write_retired(settings.job.output, job.run, job.plan.retired)
         result = run_pipeline(
             build(job), runner=settings.job.runner, workers=settings.job.workers, beam_args=settings.beam_args
         )
@@ -172,6 +185,16 @@ def _matched(settings: RunSettings) -> list[SourceFile]:
     return [found[uri] for uri in sorted(found)]
 
 
+def _plan(
+    settings: RunSettings, table: Table, files: Sequence[SourceFile], recorded: Mapping[str, object]
+) -> Plan:
+    job = settings.job
+    chunkers = (chunker_value(chunker.record) for chunker in settings.chunking.chunkers)
+    partitions = source_partitions(settings.read.source_name, chunkers)
+    policy = Policy(job.cleanup, job.max_vanished, job.only_failed, job.input)
+    return make_plan(job.output, table, files, partitions, recorded, policy)
+
+
 def _check_apart(job: JobSettings, files: Sequence[SourceFile]) -> None:
     """Refuse inputs that lie in the output, and a run that writes what the next one would read."""
     root = public_uri(job.output).rstrip("/") + "/"
@@ -194,7 +217,7 @@ def _written(job: JobSettings, root: str) -> Iterator[tuple[str, str, str]]:
         yield "report", job.report, public_uri(job.report)
 
 
-def _partition_by(settings: RunSettings, table: Table) -> tuple[str, ...]:
+def _partition_by(settings: RunSettings, mode: WriteMode, table: Table) -> tuple[str, ...]:
     """The keys of the run, which are those of the table unless it replaces all of that."""
     job = settings.job
     if job.partition_by is None:
@@ -202,10 +225,9 @@ def _partition_by(settings: RunSettings, table: Table) -> tuple[str, ...]:
     check_keys(job.partition_by)
     if job.partition_by != table.partition_by:
         chunkers = (chunker_value(chunker.record) for chunker in settings.chunking.chunkers)
-        replaced = (
-            source_partitions(settings.read.source_name, chunkers) if job.mode == "overwrite" else set()
-        )
-        if any(entry.partition not in replaced for entry in table.files.values() if entry.rows):
+        replaced = source_partitions(settings.read.source_name, chunkers) if mode == "overwrite" else set()
+        held_by = (e for e in table.files.values() if e.rows and not e.tells_of_a_commit)
+        if any(entry.partition not in replaced for entry in held_by):
             held = ",".join(table.partition_by) or "nothing"
             given = ",".join(job.partition_by)
             message = f"the table is partitioned by {held}, which stays so until a run overwrites all of it"

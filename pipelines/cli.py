@@ -116,11 +116,12 @@ def _run(arguments: Sequence[str]) -> int:
     if settings.job.report:
         Path(settings.job.report).write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", "utf-8")
     print(summary(report))
-    documents, allowed = report["documents"], settings.job.max_error_rate
-    if documents["failed"] <= allowed * documents["in"]:
+    allowed = settings.job.max_error_rate
+    failed, documents = report["documents"]["failed"], report["documents"]["in"] + report["documents_kept"]
+    if failed <= allowed * documents:
         return _OK
     print(
-        f"chunkmill: {documents['failed']} of {documents['in']} documents failed, more than "
+        f"chunkmill: {failed} of {documents} documents failed, more than "
         f"max_error_rate={allowed} allows; {settings.job.output}/dead_letters says which and why",
         file=sys.stderr,
     )

@@ -20,7 +20,7 @@ from transforms.chunkers import CHUNKERS, Chunker, get_chunker
 from transforms.chunkers.presets import PRESETS, preset_settings
 from transforms.errors import ConfigError
 from transforms.parsers import ParseSettings
-from transforms.provenance import WriteMode
+from transforms.provenance import Cleanup, WriteMode
 from transforms.rules import Rule, Rules
 from transforms.sources import ReadSettings
 from transforms.sources.columns import COLUMNS
@@ -36,8 +36,15 @@ class JobSettings(BaseModel):
             stays within a folder and `**` spans any number of them. `*.parquet` holds a document per row, any
             other file is a document. Repeatable.
         output: Root of the table: a folder, local or in an object store.
-        mode: `overwrite` replaces exactly what the run covers (its chunker and source), `append` adds to it,
-            `error_if_exists` refuses a table that is there.
+        mode: `incremental` reads only files that are new or changed, or failed before, `overwrite` replaces exactly
+            what the run covers (its chunker and source), `append` adds to it, `error_if_exists` refuses a table that
+            is there; default: `incremental` for a table that is there, else `overwrite`.
+        cleanup: What an incremental run takes out of the table: `incremental` what changed files held before, `full`
+            also what files held that the inputs do not list any more, `scoped_full` only if they name such a file,
+            `none` nothing, so that changed files are left as they are.
+        max_vanished: Share of the documents that `full` and `scoped_full` may take out, 0 to 1; a run that would take
+            out more is refused.
+        only_failed: Read only files with dead letters again, and leave all else as it is.
         allow_empty: Take an input that matches nothing for an empty one.
         shards: Shards of a new table, each written as a whole by one worker; default: one per 128 MiB of
             input.
@@ -61,7 +68,10 @@ class JobSettings(BaseModel):
 
     input: tuple[str, ...] = Field(min_length=1)
     output: str = Field(min_length=1)
-    mode: WriteMode = "overwrite"
+    mode: WriteMode | None = None
+    cleanup: Cleanup = "incremental"
+    max_vanished: float = Field(default=0.5, ge=0, le=1)
+    only_failed: bool = False
     allow_empty: bool = False
     shards: int | None = Field(default=None, ge=1, le=100_000)
     partition_by: tuple[str, ...] | None = None
@@ -112,6 +122,7 @@ class RunSettings(BaseModel):
     def recorded(self) -> dict[str, object]:
         """The settings that say what the table holds, as the manifest keeps them."""
         shaping = {"mode", "partition_by", "keep_text", "compat", "job_id", "run_time", "allow_empty"}
+        shaping |= {"cleanup", "only_failed"}
         rules = self.chunking
         ruled = {"rules": rules.records(), "rules_hash": rules.fingerprint()} if self.rules else {}
         return {
@@ -179,12 +190,19 @@ def add_model_flags(parser: argparse.ArgumentParser, *models: type[BaseModel]) -
                 options["action"] = "append"
             elif info.annotation is bool:
                 options["action"] = argparse.BooleanOptionalAction
-            elif get_origin(info.annotation) is Literal:
-                options["choices"] = get_args(info.annotation)
+            elif choices := _choices(info.annotation):
+                options["choices"] = choices
             text = help_of[name].replace("%", "%%")
             if info.default is not None and not info.is_required() and info.default not in ((), {}):
                 text += f" Default: {info.default}"
             group.add_argument(f"--{name}", help=text, **options)
+
+
+def _choices(annotation: Any) -> tuple[Any, ...]:
+    """The values of a `Literal`, also of one that may be None."""
+    if get_origin(annotation) is Literal:
+        return get_args(annotation)
+    return next(filter(None, map(_choices, get_args(annotation))), ())
 
 
 def add_reading_flags(parser: argparse.ArgumentParser) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
@@ -19,12 +19,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from transforms import run_report
+from transforms.differences import differences
 from transforms.errors import CommitError, ConfigError
-from transforms.partitions import check_counts, check_known, folder_values
+from transforms.partitions import check_counts, check_known
 from transforms.provenance import ChunkerRecord, Run, WriteMode
 from transforms.run_report import Report
 from transforms.schemas import CHUNKERS, SCHEMAS, fingerprint
-from transforms.shards import FileEntry, chunker_value, prepare, run_name, slug, write_empty
+from transforms.shards import FileEntry, chunker_value, prepare, run_name, slug, staging, write_empty
 from transforms.storage import filesystem, public_uri
 from transforms.table import COMMITS, DATA_FILE, Manifest, Store, Table, each, read_manifest, to_json
 
@@ -37,39 +38,6 @@ _MOVES = "moves.json"
 def source_partitions(source_name: str, chunkers: Iterable[str]) -> set[str]:
     """The partitions of a data set, by the chunkers as partitions name them."""
     return {f"chunker={chunker}/source={slug(source_name)}" for chunker in chunkers}
-
-
-def taken_ids(output: str, run: Run, shard: int) -> dict[tuple[str, str], str]:
-    """Addresses of the documents of a shard that stay in the table when a run is committed.
-
-    Args:
-        output: Root of the table.
-        run: The run.
-        shard: The shard.
-
-    Returns:
-        The addresses by chunker value and document id; none of documents that failed.
-    """
-    taken: dict[tuple[str, str], str] = {}
-    if run.mode == "overwrite" and run.source_name is None:
-        return taken  # what is replaced is known only when all of it has been written
-    table = Table(output)
-    for path, entry in table.files.items():
-        chunker, source = folder_values(entry.partition).values()
-        replaced = run.mode == "overwrite" and source == slug(run.source_name)
-        if entry.kind != "documents" or replaced or f"/part-{shard:05d}-of-" not in path:
-            continue
-        fs, root = filesystem(output)
-        with fs.open(f"{root.rstrip('/')}/{path}") as file:
-            columns = ("document_id", "source_uri", "status", "run_id")
-            rows = pq.read_table(file, columns=list(columns), partitioning=None)
-        for document_id, uri, status, run_id in zip(
-            *(rows[name].to_pylist() for name in columns), strict=True
-        ):
-            # What the same run appended before is what it is about to write again.
-            if status != "failed" and run_id != run.run_id:
-                taken[chunker, document_id] = uri
-    return taken
 
 
 def write_report(output: str, report: Report) -> None:
@@ -181,50 +149,67 @@ def _commit(entries: list[FileEntry], run: Run, output: str, chunkers: list[Chun
     added = [files[path] for path in sorted(files.keys() - table.files.keys())]
     removed = sorted(table.files.keys() - files.keys())
 
-    manifest = table.last
-    changed = bool(added or removed)
-    if changed or manifest is None:
+    if table.last and not (added or removed):
+        report = run_report.build(entries, run, records, seq=table.seq, outcome="unchanged", replaced=0)
+        if store.size(_report_path(run.run_id)) is None:
+            store.write(_report_path(run.run_id), to_json(report))
+    else:
+        _check_base(table, run, output)
+        by_shard = table.shards in (None, run.shards)
+        old = [table.files[path] for path in removed]
+        added += differences(store, run, output, old, added, by_shard=by_shard)
+        files |= {entry.path: entry for entry in added}
         manifest = _new_manifest(table, files, added, removed, run, records)
+        written = [*entries, *(entry for entry in added if entry.tells_of_a_commit)]
+        report = run_report.build(
+            written, run, records, seq=manifest["seq"], outcome="committed", replaced=len(removed)
+        )
+        store.write(_pending_report(manifest), to_json(report))
         _add_chunkers(store, records, run)
         _move(store, added)
         _publish(store, manifest)
         _finish(store, manifest)
-
-    path = _report_path(run.run_id)
-    repeated = not changed and store.size(path) is not None
-    new = manifest["run_id"] == run.run_id and not repeated
-    report = run_report.build(
-        entries,
-        run,
-        records,
-        seq=manifest["seq"],
-        outcome="committed" if new else "unchanged",
-        replaced=len(manifest["removed"]) if new else 0,
-    )
-    if not repeated:
-        store.write(path, to_json(report))
     store.clear_staging()
     return report
+
+
+def _check_base(table: Table, run: Run, output: str) -> None:
+    """Refuse an incremental run whose part of the table is not what it was when it was planned."""
+    if run.increment is None:
+        return
+    planned, found = (
+        {path for path, entry in held.files.items() if entry.partition in run.increment.partitions}
+        for held in (Table(output, run.increment.base), table)
+    )
+    if planned != found:
+        other = table.last["run_id"] if table.last else None
+        raise CommitError(
+            f"run {other} changed the table while run {run.run_id} was at work; nothing was kept of the latter: "
+            "run it again"
+        )
 
 
 def _report_path(run_id: str) -> str:
     return f"control/runs/{run_name(run_id)}.json"
 
 
+def _pending_report(manifest: Manifest) -> str:
+    """Where a report waits for its commit."""
+    return f"{staging(manifest['run_id'])}/report-{manifest['seq']:08d}.json"
+
+
 def _stays(table: Table, entries: list[FileEntry], run: Run, chunkers: Iterable[str]) -> dict[str, FileEntry]:
     """The files of the table that the run leaves as they are."""
     own = {entry.path for entry in entries}
-    covered = {entry.partition for entry in entries}
-    # A run without a document of its source still replaces what the table held of it.
-    covered |= source_partitions(run.source_name, chunkers) if run.source_name else set()
-    covered = covered if run.mode == "overwrite" else set()
+    replaces = _replaced_by(run, entries, chunkers)
     chunks = any(entry.kind == "chunks" for entry in entries)
     stays = {
         path: entry
         for path, entry in table.files.items()
-        if path in own or (entry.partition not in covered and (entry.rows or not chunks))
+        if path in own or entry.tells_of_a_commit or (not replaces(entry) and (entry.rows or not chunks))
     }
     others = stays.keys() - own
+    others = {path for path in others if not table.files[path].tells_of_a_commit}
     if others and run.mode == "error_if_exists":
         raise CommitError(f"run {run.run_id}: the output holds a table, and the mode is error_if_exists")
     if others and table.shards != run.shards:
@@ -239,6 +224,22 @@ def _check_partitions(files: Iterable[FileEntry], run: Run) -> None:
     held = [entry.folder for entry in files if entry.kind == "chunks" and entry.rows]
     check_counts(run.partition_by, held)
     check_known(run.partition_by, held)
+
+
+def _replaced_by(
+    run: Run, entries: Iterable[FileEntry], chunkers: Iterable[str]
+) -> Callable[[FileEntry], bool]:
+    """Whether the run has written anew, or done away with, what a file holds."""
+    if run.mode == "overwrite":
+        # A run without a document of its source still replaces what the table held of it.
+        named = source_partitions(run.source_name, chunkers) if run.source_name else set()
+        covered = named | {entry.partition for entry in entries}
+        return lambda entry: entry.partition in covered
+    if run.increment:
+        partitions = run.increment.partitions
+        shards = {*run.increment.retired_shards, *(entry.shard for entry in entries)}
+        return lambda entry: entry.partition in partitions and entry.shard in shards
+    return lambda entry: False
 
 
 def _new_manifest(
@@ -262,6 +263,7 @@ def _new_manifest(
         "totals": {kind: _totals(e for e in files.values() if e.kind == kind) for kind in SCHEMAS},
         "chunkers": {value: asdict(chunker) for value, chunker in chunkers.items()},
         "settings": dict(run.settings),
+        "sources": dict(run.increment.sources) if run.increment else {},
         "schemas": {kind: fingerprint(schema) for kind, schema in SCHEMAS.items()},
         "versions": run_report.versions(),
     }
@@ -279,6 +281,7 @@ def _totals(entries: Iterable[FileEntry]) -> dict[str, int]:
         "files": len(held),
         "rows": sum(entry.rows for entry in held),
         "bytes": sum(entry.bytes for entry in held),
+        "documents": sum(entry.documents for entry in held),
         "tokens": sum(entry.tokens for entry in held),
     }
 
@@ -339,9 +342,12 @@ def _publish(store: Store, manifest: Manifest) -> None:
 
 
 def _finish(store: Store, manifest: Manifest) -> None:
-    """What follows a manifest: the pointer to it, and the way out of `chunks/` for the files it replaced."""
+    """What follows a manifest: the pointer to it, its report, and the way out for the files it replaced."""
     name = f"{manifest['seq']:08d}.json"
     latest = to_json({"seq": manifest["seq"], "manifest": f"{COMMITS}/{name}"})
     if store.read("control/LATEST") != latest:
         store.write("control/LATEST", latest)
+    if (report := store.read(_pending_report(manifest))) is not None:
+        store.write(_report_path(manifest["run_id"]), report)
+        store.remove([_pending_report(manifest)])
     each(store.retire, manifest["removed"])

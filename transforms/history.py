@@ -10,11 +10,10 @@ from typing import Any
 import pyarrow.dataset as ds
 
 from transforms.errors import ConfigError
-from transforms.schemas import CHUNKS
+from transforms.schemas import CHUNKS, SCHEMAS
 from transforms.storage import filesystem, public_uri
 from transforms.table import DATA_FILE, REPLACED, Manifest, Store, Table, each
 
-_DATA_FOLDERS = ("chunks", "documents", "dead_letters")
 _STAGING = "control/staging"
 
 
@@ -129,7 +128,7 @@ def vacuum(output: str, before: int, *, dry_run: bool = False) -> list[str]:
     store = Store(output, "vacuum")
     strays = [
         path
-        for folder in (REPLACED, _STAGING, *_DATA_FOLDERS)
+        for folder in (REPLACED, _STAGING, *SCHEMAS)
         for path, changed_at in store.walk(folder)
         if changed_at < before and path not in table.files and _is_ours(path)
     ]
@@ -160,7 +159,7 @@ def _commit(manifest: Manifest) -> Commit:
         added=len(manifest["added"]),
         removed=len(manifest["removed"]),
         chunks=totals["chunks"]["rows"],
-        documents=totals["documents"]["rows"],
+        documents=totals["documents"]["documents"],
         tokens=totals["chunks"]["tokens"],
         chunkers=tuple(sorted(manifest["chunkers"])),
     )

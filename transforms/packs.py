@@ -65,7 +65,7 @@ PACKS = {
 
 def shard_of(document_id: str, shards: int) -> int:
     """The shard that a document belongs to, the same on every machine and in every run."""
-    digest = sha256(_storable(document_id).encode()).digest()
+    digest = sha256(storable(document_id).encode()).digest()
     return int.from_bytes(digest[:8], "big") % shards
 
 
@@ -149,10 +149,16 @@ class PackBuilder:
         return [(shard, pack) for pack in held.packs()]
 
 
-def read_packs(packs: Iterable[bytes]) -> dict[str, pa.Table]:
-    """The rows of `packs` by kind; a kind without rows is an empty table."""
+def read_packs(packs: Iterable[bytes], chunks: Iterable[pa.RecordBatch] = ()) -> dict[str, pa.Table]:
+    """The rows of `packs` by kind; a kind without rows is an empty table.
+
+    Args:
+        packs: The packs; an empty one holds nothing.
+        chunks: Further chunks, in the columns of packs.
+    """
     batches: dict[str, list[pa.RecordBatch]] = {kind: [] for kind in PACKS}
-    for pack in packs:
+    batches["chunks"].extend(chunks)
+    for pack in filter(None, packs):
         with pa.ipc.open_stream(pack) as reader:
             batches[reader.schema.metadata[b"kind"].decode()].extend(reader)
     return {kind: _merge(schema, batches.pop(kind)) for kind, schema in PACKS.items()}
@@ -185,11 +191,11 @@ def _array(values: Sequence[object], kind: pa.DataType) -> pa.Array[Any]:
 
 def _all_storable(value: object) -> object:
     if isinstance(value, str):
-        return _storable(value)
+        return storable(value)
     return [_all_storable(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def _storable(text: str) -> str:
+def storable(text: str) -> str:
     """`text` with U+FFFD for halves of surrogate pairs, which names of files may hold and UTF-8 cannot."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
@@ -248,6 +254,8 @@ def _document_row(item: DocumentChunks, encoded: bytes, *, keep_text: bool) -> t
         document.text if keep_text else None,
         canonical_json(dict(item.notes)) if item.notes else None,
         item.removed,
+        document.source.input_uri,
+        document.source.input_state,
         document.license,
         document.acl_labels,
         document.tenant_id,
@@ -264,6 +272,8 @@ def _letter_row(letter: DeadLetter) -> tuple[object, ...]:
         letter.documents,
         *_source_columns(letter.source),
         letter.media_type,
+        letter.source.input_uri,
+        letter.source.input_state,
     )
 
 

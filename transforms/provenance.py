@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Literal
 
-WriteMode = Literal["overwrite", "append", "error_if_exists"]
+WriteMode = Literal["incremental", "overwrite", "append", "error_if_exists"]
+Cleanup = Literal["none", "incremental", "full", "scoped_full"]
 
 
 def pipeline_version() -> str:
@@ -48,6 +49,25 @@ class ChunkerRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Increment:
+    """What an incremental run found before it began.
+
+    Args:
+        base: Number of the commit that it was planned on; 0 for a new table.
+        partitions: The partitions it covers, `chunker=.../source=...`.
+        retired_shards: Shards that hold rows of sources to be retired; staged files name those sources.
+        sources: How many sources are `new`, `changed`, `retried`, `unchanged`, `left`, `retired`, `vanished`.
+        documents: Documents of the sources that stay as they are.
+    """
+
+    base: int
+    partitions: tuple[str, ...]
+    retired_shards: tuple[int, ...] = ()
+    sources: Mapping[str, int] = field(default_factory=dict)
+    documents: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """One run of the job, as every row of the table names it.
 
@@ -61,6 +81,7 @@ class Run:
         settings: Every setting of the job, without secrets.
         keep_text: Whether the ledger keeps each document's text.
         partition_by: Columns of documents, or keys of their metadata, by which chunks lie in further folders.
+        increment: What an `incremental` run found before it began.
     """
 
     run_id: str
@@ -72,3 +93,4 @@ class Run:
     settings: Mapping[str, object] = field(default_factory=dict)
     keep_text: bool = False
     partition_by: tuple[str, ...] = ()
+    increment: Increment | None = None

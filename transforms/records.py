@@ -77,6 +77,8 @@ class Source:
         size: Bytes of the object.
         modified_at: Time of its last change, microseconds since 1970 in UTC.
         content_sha256: SHA-256 of the document's source bytes, in hex.
+        input_uri: File that held it, where that is not `uri`.
+        input_state: Digest of what the store told of that file.
     """
 
     name: str = "documents"
@@ -87,6 +89,8 @@ class Source:
     size: int | None = None
     modified_at: int | None = None
     content_sha256: str | None = None
+    input_uri: str | None = None
+    input_state: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transforms.provenance import ChunkerRecord, Run, pipeline_version
+from transforms.schemas import SCHEMAS
 
 if TYPE_CHECKING:
     from transforms.shards import FileEntry
@@ -37,17 +38,21 @@ def tally(kind: str, rows: pa.Table, chunker: ChunkerRecord | None) -> dict[str,
         rows: The rows, in the schema of their kind.
         chunker: Chunker of their partition.
     """
+    if kind in ("deletes", "changes"):
+        return {}
     if kind == "chunks":
-        return {"fill": _fill(rows["token_count"], chunker.chunk_size)} if chunker else {}
+        cut = Counter(chunks=len(rows), tokens=pc.sum(rows["token_count"]).as_py() or 0)
+        return {"cut": cut} | ({"fill": _fill(rows["token_count"], chunker.chunk_size)} if chunker else {})
     if kind == "dead_letters":
         return {
             "letters": _grouped(rows, "stage", "reason"),
             "lost_documents": _grouped(rows, "stage", "reason", total="documents"),
         }
-    cut = rows.filter(pc.not_equal(rows["status"], pa.scalar("failed")))
+    states = _grouped(rows, "status")
+    cut = rows.filter(pc.invert(pc.is_in(rows["status"], pa.array(["failed", "deleted"]))))
     sums = ("byte_count", "char_count", "lost_chars", "removed_chars", "over_budget_count")
     return {
-        "status": _grouped(cut, "status"),
+        "status": Counter({name: number for name, number in states.items() if name != "failed"}),
         "parsers": _grouped(cut, "parser_name", "media_type"),
         "sums": Counter({name: pc.sum(cut[name]).as_py() or 0 for name in sums}),
         "notes": sum((Counter(json.loads(note)) for note in cut["notes"].to_pylist() if note), Counter()),
@@ -100,7 +105,7 @@ def build(
     parsers = [
         _pair(key, "parser", "media_type", documents=n) for key, n in _sorted(counts.get("parsers", {}))
     ]
-    chunks = [entry for entry in entries if entry.kind == "chunks"]
+    cut = counts.get("cut", Counter())
 
     return {
         "run_id": run.run_id,
@@ -109,9 +114,12 @@ def build(
         "outcome": outcome,
         "seq": seq,
         "shards": run.shards,
+        "sources": dict(run.increment.sources) if run.increment else {},
         "documents": {"in": sum(documents.values()), **documents},
-        "chunks": sum(entry.rows for entry in chunks),
-        "tokens": sum(entry.tokens for entry in chunks),
+        "documents_kept": run.increment.documents if run.increment else 0,
+        "documents_deleted": status["deleted"],
+        "chunks": cut["chunks"],
+        "tokens": cut["tokens"],
         "bytes": sums["byte_count"],
         "characters": sums["char_count"],
         "lost_characters": sums["lost_chars"],
@@ -136,7 +144,7 @@ def build(
                 "rows": sum(entry.rows for entry in entries if entry.kind == kind),
                 "bytes": sum(entry.bytes for entry in entries if entry.kind == kind),
             }
-            for kind in ("chunks", "documents", "dead_letters")
+            for kind in SCHEMAS
         },
         "replaced_files": replaced,
         "chunkers": {value: asdict(chunker) for value, chunker in sorted(chunkers.items())},
@@ -215,7 +223,11 @@ def _lines(report: Report) -> Iterator[tuple[str, str]]:
     documents = dict(report["documents"])
     came = documents.pop("in")
     states = ", ".join(f"{count:,} {name}" for name, count in documents.items() if count)
+    if report["sources"]:
+        yield "sources", ", ".join(f"{count:,} {name}" for name, count in report["sources"].items())
     yield "documents", f"{came:,}" + (f": {states}" if states else "")
+    if report["sources"]:
+        yield "", f"{report['documents_kept']:,} kept, {report['documents_deleted']:,} deleted"
     for row in report["dead_letters"]:
         yield "failed", f"{row['documents']:,} {row['stage']}: {row['reason']}"
     for media_type, count in report["read_as_plain_text"].items():

@@ -56,6 +56,12 @@ _SOURCE_STATE = (
 )
 _RUN_ID = Column("run_id", _TEXT, "Run that wrote the row.")
 _CREATED_AT = Column("created_at", _TIME, "Logical time of that run, the same in all of its rows.")
+_INPUT = (
+    Column("input_uri", _TEXT, "File that held it, where that is not `source_uri`."),
+    Column(
+        "input_state", _TEXT, "Digest of what the store told of that file: size, version, tag, last change."
+    ),
+)
 _CONTENT_DIGEST = Column("content_sha256", _TEXT, "SHA-256 of the document's source bytes.")
 _CHUNKER_NAME = Column("chunker_name", _TEXT, "Strategy.")
 _CHUNKER_HASH = Column("chunker_hash", _TEXT, "Fingerprint of the strategy with all of its settings.")
@@ -151,6 +157,7 @@ DOCUMENT_COLUMNS = (
     Column("text", _TEXT, "Its text, if the run was to keep it."),
     Column("notes", _TEXT, "What was done to it besides cutting, as JSON: name to how often."),
     Column("removed_chars", _LONG, "Characters, white space apart, that a setting left out of its chunks."),
+    *_INPUT,
 )
 
 CHUNKER_COLUMNS = (
@@ -178,6 +185,14 @@ DEAD_LETTER_COLUMNS = (
     _MEDIA_TYPE,
     _RUN_ID,
     _CREATED_AT,
+    *_INPUT,
+)
+
+ID_COLUMNS = (
+    Column("chunk_id", _TEXT, "Id of the chunk that left or came.", True),
+    Column("document_id", _TEXT, "Id of its document.", True),
+    _RUN_ID,
+    _CREATED_AT,
 )
 
 
@@ -189,8 +204,15 @@ CHUNKS = _schema(CHUNK_COLUMNS)
 DOCUMENTS = _schema(DOCUMENT_COLUMNS)
 CHUNKERS = _schema(CHUNKER_COLUMNS)
 DEAD_LETTERS = _schema(DEAD_LETTER_COLUMNS)
+IDS = _schema(ID_COLUMNS)
 
-SCHEMAS = {"chunks": CHUNKS, "documents": DOCUMENTS, "dead_letters": DEAD_LETTERS}
+SCHEMAS = {
+    "chunks": CHUNKS,
+    "documents": DOCUMENTS,
+    "dead_letters": DEAD_LETTERS,
+    "deletes": IDS,
+    "changes": IDS,
+}
 
 
 def fingerprint(schema: pa.Schema) -> str:

@@ -28,10 +28,11 @@ from transforms.run_report import tally
 from transforms.schemas import CHUNKS, SCHEMAS, fingerprint
 from transforms.storage import filesystem
 
-Kind = Literal["chunks", "documents", "dead_letters"]
+Kind = Literal["chunks", "documents", "dead_letters", "deletes", "changes"]
 Ints = npt.NDArray[np.int64]
 
 DUPLICATE = "duplicate_document_id"
+RETIRED = "retired"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,16 @@ class FileEntry:
         """Folder of the file."""
         return self.path.rpartition("/")[0]
 
+    @property
+    def shard(self) -> int:
+        """Shard of the file."""
+        return int(self.path.rpartition("/part-")[2].partition("-")[0])
+
+    @property
+    def tells_of_a_commit(self) -> bool:
+        """Whether the file says what one commit did, so that no later one replaces it."""
+        return self.kind in ("deletes", "changes")
+
 
 # Names of folders.
 
@@ -158,6 +169,56 @@ def _record(chunker: str | None) -> ChunkerRecord | None:
 
 # The rows: which of them stand, and in which order.
 
+_SIGNATURE = pa.schema(
+    [
+        ("pipeline_version", pa.large_string()),
+        ("run_id", pa.large_string()),
+        ("job_id", pa.large_string()),
+        ("created_at", CHUNKS.field("created_at").type),
+        ("kept", pa.bool_()),
+    ]
+)
+_OF_DOCUMENT = [name for name in CHUNKS.names if name in PACKS["documents"].names]
+SHARED = [name for name in _OF_DOCUMENT if name not in PACKS["chunks"].names]
+"""What all chunks of a document have in common."""
+
+
+def columns_of(*names: str) -> pa.Schema:
+    """The schema of some columns of rows that are on their way to a file."""
+    known = {f.name: f for schema in (_SIGNATURE, *PACKS.values()) for f in schema}
+    return pa.schema([known[name] for name in names])
+
+
+_BY_CHUNKER = ("chunker_name", "chunker_hash")
+LEDGER = columns_of(
+    *(name for name in SCHEMAS["documents"].names if name not in _BY_CHUNKER), "claim", "chunker", "kept"
+)
+LETTERS = columns_of(*SCHEMAS["dead_letters"].names, "chunker", "kept")
+SHARED_BY_CHUNKS = columns_of(*SHARED, *_SIGNATURE.names, "source_row", "claim", "chunker")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a table holds of a shard, and a run leaves as it is.
+
+    Args:
+        taken: Addresses of the documents that stay, by chunker value and document id.
+        chunks: The chunks that have to be written again beside the new ones, as packs have them; read once.
+        shared: What the chunks of each of their documents have in common.
+        documents: Rows of the ledger that have to be written again.
+        dead_letters: Dead letters that have to be written again.
+        gone: Rows of the ledger of documents whose source is retired.
+        deleted: Rows of the ledger of documents that were gone before.
+    """
+
+    taken: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    chunks: Iterable[pa.RecordBatch] = ()
+    shared: pa.Table = field(default_factory=SHARED_BY_CHUNKS.empty_table)
+    documents: pa.Table = field(default_factory=LEDGER.empty_table)
+    dead_letters: pa.Table = field(default_factory=LETTERS.empty_table)
+    gone: pa.Table = field(default_factory=LEDGER.empty_table)
+    deleted: pa.Table = field(default_factory=LEDGER.empty_table)
+
 
 def write_shard(
     shard: int,
@@ -166,7 +227,7 @@ def write_shard(
     output: str,
     default_chunker: ChunkerRecord | None = None,
     layout: Layout = STANDARD,
-    taken: Mapping[tuple[str, str], str] | None = None,
+    kept: Kept | None = None,
 ) -> list[FileEntry]:
     """Merge the packs of one shard and stage its files.
 
@@ -180,25 +241,48 @@ def write_shard(
         output: Root of the table.
         default_chunker: Chunker by which documents are filed that no chunker saw.
         layout: How files are cut and encoded.
-        taken: Addresses of the documents that stay in the table, by chunker value and document id.
+        kept: What the table holds of the shard and is to stay.
     """
-    rows = read_packs(packs)
-    documents = _resolve(rows["documents"], taken or {})
+    kept = kept or Kept()
+    rows = read_packs(packs, kept.chunks)
+    documents = _resolve(rows["documents"], kept.taken)
     letters = _filed(rows["dead_letters"], default_chunker)
     standing = documents.filter(pc.is_null(documents["refused"]))
     refused = documents.filter(pc.is_valid(documents["refused"]))
 
     writer = _ShardWriter(shard, run, output, layout)
+    gone, deleted = _deleted(_absent(kept.gone, standing)), _absent(kept.deleted, standing)
+    ledger = _signed(_joined(_ledger(standing, refused, letters), gone), run)
+    failed = _signed(_dead_letters(refused, letters), run)
     return [
-        *writer.write_chunks(rows["chunks"], standing),
-        *writer.write("documents", _ledger(standing, refused, letters)),
-        *writer.write("dead_letters", _dead_letters(refused, letters)),
+        *writer.write_chunks(rows["chunks"], _joined(_signed(standing, run), kept.shared)),
+        *writer.write("documents", _joined(ledger, kept.documents, deleted)),
+        *writer.write("dead_letters", _joined(failed, kept.dead_letters)),
     ]
 
 
 def write_empty(run: Run, output: str, chunker: ChunkerRecord | None, layout: Layout = STANDARD) -> FileEntry:
     """Stage a chunk file without rows, by which readers of an empty table find its schema."""
     return _ShardWriter(0, run, output, layout).write_empty(chunker_json(chunker) if chunker else None)
+
+
+def write_ids(
+    kind: Kind, shard: int, run: Run, output: str, partition: str, chunker: str | None, ids: pa.Table
+) -> Iterator[FileEntry]:
+    """Stage the ids of chunks that left or came, with those of their documents.
+
+    Args:
+        kind: `deletes` or `changes`.
+        shard: Number of the shard.
+        run: The run.
+        output: Root of the table.
+        partition: Their partition, `chunker=.../source=...`.
+        chunker: Its chunker, as canonical JSON.
+        ids: The ids.
+    """
+    # Plain encodings, since every reader of the table has to know them, and ids do not get smaller by others.
+    layout = Layout(profile="compat")
+    yield from _ShardWriter(shard, run, output, layout).write_ids(kind, partition, chunker, ids)
 
 
 _PLACE = ("document_id", "source_uri", "source_row")
@@ -218,7 +302,8 @@ def _resolve(documents: pa.Table, taken: Mapping[tuple[str, str], str]) -> pa.Ta
         for position, claim in enumerate(zip(values, documents["document_id"].to_pylist(), strict=True)):
             if (place := taken.get((claim[0], str(claim[1])))) is not None:
                 refused[position] = (
-                    f"the table holds a document from {place} by the id {claim[1]!r}; overwrite it"
+                    f"the table holds a document from {place} by the id {claim[1]!r}; give every document an id of its "
+                    "own, or overwrite the table"
                 )
     if pc.count_distinct(documents["document_id"]).as_py() < len(documents):
         claims = (documents[name].to_pylist() for name in (*_PLACE, "chunker"))
@@ -265,6 +350,44 @@ def _dead_letters(refused: pa.Table, letters: pa.Table) -> pa.Table:
     shared = _with(shared, letters.schema, stage="write", reason=DUPLICATE, documents=1)
     shared = shared.append_column("message", refused["refused"])
     return pa.concat_tables([letters, shared.select(letters.column_names)])
+
+
+def _absent(rows: pa.Table, standing: pa.Table) -> pa.Table:
+    """Those of `rows` whose document did not come again, by the same chunker."""
+    if not len(rows):
+        return rows
+    present = np.zeros(len(rows), bool)
+    for chunker in pc.unique(rows["chunker"]):
+        here = standing["document_id"].filter(pc.equal(standing["chunker"], chunker)).combine_chunks()
+        again = pc.and_(pc.equal(rows["chunker"], chunker), pc.is_in(rows["document_id"], here))
+        present |= again.to_numpy()
+    return rows.filter(~present)
+
+
+_OF_TEXT = ("char_count", "byte_count", "lost_chars", "removed_chars", "coverage", "text", "notes")
+
+
+def _deleted(gone: pa.Table) -> pa.Table:
+    counts = dict.fromkeys(("chunk_count", "token_count", "over_budget_count"), 0)
+    return _with(gone, gone.schema, status="deleted", reason=RETIRED, **counts, **dict.fromkeys(_OF_TEXT))
+
+
+def _joined(rows: pa.Table, *more: pa.Table) -> pa.Table:
+    tables = [rows, *(table for table in more if len(table))]
+    return pa.concat_tables(tables, promote_options="default") if len(tables) > 1 else rows
+
+
+def _signed(rows: pa.Table, run: Run) -> pa.Table:
+    """Rows that `run` writes anew."""
+    return _with(
+        rows,
+        _SIGNATURE,
+        pipeline_version=pipeline_version(),
+        run_id=run.run_id,
+        job_id=run.job_id,
+        created_at=run.created_at,
+        kept=False,
+    )
 
 
 def _with(rows: pa.Table, schema: pa.Schema, **values: object) -> pa.Table:
@@ -366,6 +489,8 @@ _DISTINCT = {
         "text",
     },
     "dead_letters": {"document_id", "source_uri", "message"},
+    "deletes": {"chunk_id"},
+    "changes": {"chunk_id"},
 }
 
 
@@ -455,6 +580,7 @@ class _File:
         self._rows = self._documents = self._tokens = 0
         self._first: str | None = None
         self._last: str | None = None
+        self._counted: str | None = None
         self._tally: dict[str, Counter[str]] = {}
 
     @property
@@ -462,20 +588,23 @@ class _File:
         """Bytes written so far."""
         return self._sink.size
 
-    def add(self, rows: pa.Table) -> None:
-        """Write `rows` as one row group."""
+    def add(self, rows: pa.Table, kept: pa.ChunkedArray[Any]) -> None:
+        """Write `rows` as one row group; only those that are not `kept` are counted as the run's."""
         self._writer.write_table(rows, row_group_size=len(rows))
         ids = rows["document_id"]
-        again = ids[0].as_py() == self._last
         self._first = self._first if self._rows else ids[0].as_py()
         self._last = ids[-1].as_py()
         self._rows += len(rows)
         if self._kind == "dead_letters":
             self._documents += _sum(rows["documents"])
         else:
-            self._documents += pc.count_distinct(ids).as_py() - again
+            there = ids.filter(pc.not_equal(rows["status"], "deleted")) if self._kind == "documents" else ids
+            self._documents += len(pc.unique(there)) - (self._counted in there[:1].to_pylist())
+            self._counted = there[-1].as_py() if len(there) else self._counted
+        if "token_count" in rows.column_names:
             self._tokens += _sum(rows["token_count"])
-        for group, counts in tally(self._kind, rows, self._chunker).items():
+        new = rows.filter(pc.invert(kept)) if pc.any(kept).as_py() else rows
+        for group, counts in tally(self._kind, new, self._chunker).items():
             self._tally.setdefault(group, Counter()).update(counts)
 
     def close(self, staged: str, folder: str, part: str) -> FileEntry:
@@ -509,10 +638,6 @@ def _sum(column: pa.ChunkedArray[Any]) -> int:
     return pc.sum(column).as_py() or 0
 
 
-_OF_DOCUMENT = [name for name in CHUNKS.names if name in PACKS["documents"].names]
-_SHARED = [name for name in _OF_DOCUMENT if name not in PACKS["chunks"].names]
-
-
 class _ShardWriter:
     """Writes the rows of one shard to staged files.
 
@@ -529,17 +654,11 @@ class _ShardWriter:
         self._layout = layout
         self._fs, root = filesystem(output)
         self._root = root.rstrip("/")
-        self._same: dict[str, object] = {
-            "pipeline_version": pipeline_version(),
-            "run_id": run.run_id,
-            "job_id": run.job_id,
-            "created_at": run.created_at,
-        }
 
     def write_chunks(self, chunks: pa.Table, documents: pa.Table) -> Iterator[FileEntry]:
         """The chunks of `documents`, each with what it shares with its document."""
         keys = self._run.partition_by
-        filed = _file(documents.select([*_SHARED, "claim", "chunker", "source_row"]), keys)
+        filed = _file(documents.select(SHARED_BY_CHUNKS.names), keys)
         check_counts(keys, (path for path, _ in filed.partitions))
         owner: Any = pc.index_in(chunks["claim"], filed.rows["claim"].combine_chunks())
         rank: Ints = pc.fill_null(owner, -1).to_numpy()
@@ -550,8 +669,8 @@ class _ShardWriter:
         order = order[new & (rank[order] >= 0)]
         rank = rank[order]
 
-        shared = filed.rows.select(_SHARED)
-        weights = _weights(chunks)[order] + _weights(shared)[rank]
+        shared = filed.rows.select([*SHARED, *_SIGNATURE.names])
+        weights = _weights(chunks)[order] + _weights(shared.select(SHARED))[rank]
 
         def rows(start: int, stop: int) -> pa.Table:
             own = chunks.take(order[start:stop])
@@ -568,6 +687,19 @@ class _ShardWriter:
             return filed.rows.slice(start, stop - start)
 
         yield from self._write(kind, filed.partitions, filed.numbers, _weights(filed.rows), rows)
+
+    def write_ids(
+        self, kind: Kind, partition: str, chunker: str | None, ids: pa.Table
+    ) -> Iterator[FileEntry]:
+        """Ids of chunks of one partition."""
+        ids = ids.cast(columns_of(*ids.column_names))
+        rows = _signed(_sort(ids, "document_id", "chunk_id"), self._run)
+        numbers = np.zeros(len(ids), np.int64)
+
+        def part(start: int, stop: int) -> pa.Table:
+            return rows.slice(start, stop - start)
+
+        yield from self._write(kind, [(partition, chunker)], numbers, _weights(ids), part)
 
     def write_empty(self, chunker: str | None) -> FileEntry:
         """A chunk file without rows."""
@@ -593,7 +725,8 @@ class _ShardWriter:
             for _, start, stop in bounds:
                 if file is None:
                     file, staged = self._open(kind, chunker, stop - start)
-                file.add(self._table(kind, chunker, rows(start, stop)))
+                part = rows(start, stop)
+                file.add(_table(kind, chunker, part), part["kept"])
                 if file.size >= self._layout.file_bytes:
                     yield file.close(staged, f"{kind}/{partition}", self._part)
                     file = None
@@ -610,22 +743,23 @@ class _ShardWriter:
         sink = _Sink(self._fs.open(prepare(self._fs, f"{self._root}/{staged}"), "wb"))
         return _File(kind, sink, chunker, rows, self._layout.profile), staged
 
-    def _table(self, kind: Kind, chunker: str | None, rows: pa.Table) -> pa.Table:
-        """`rows` in the schema of their kind, with what is the same in all of them."""
-        same = self._same
-        if record := _record(chunker):
-            same = same | {
-                "chunker_name": record.name,
-                "chunker_version": record.version,
-                "chunker_hash": record.hash,
-                "tokenizer": record.tokenizer,
-            }
-        given = _columns(rows)
-        columns = [
-            given[f.name].cast(f.type) if f.name in given else _constant(same.get(f.name), f.type, len(rows))
-            for f in SCHEMAS[kind]
-        ]
-        return pa.Table.from_arrays(columns, schema=SCHEMAS[kind])
+
+def _table(kind: Kind, chunker: str | None, rows: pa.Table) -> pa.Table:
+    """`rows` in the schema of their kind, with what their chunker says of all of them."""
+    same: dict[str, object] = {}
+    if record := _record(chunker):
+        same = {
+            "chunker_name": record.name,
+            "chunker_version": record.version,
+            "chunker_hash": record.hash,
+            "tokenizer": record.tokenizer,
+        }
+    given = _columns(rows)
+    columns = [
+        given[f.name].cast(f.type) if f.name in given else _constant(same.get(f.name), f.type, len(rows))
+        for f in SCHEMAS[kind]
+    ]
+    return pa.Table.from_arrays(columns, schema=SCHEMAS[kind])
 
 
 def _columns(rows: pa.Table) -> dict[str, pa.ChunkedArray[Any]]:

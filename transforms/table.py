@@ -25,8 +25,8 @@ _THREADS = 8
 _COPY_SECONDS = 600
 # What a manifest may name, and so all that may ever be deleted for it.
 DATA_FILE = re.compile(
-    r"(chunks|documents|dead_letters)/chunker=[a-z0-9_-]+/source=[a-z0-9_-]+(/by_[a-z0-9_]+=[a-z0-9_-]+)*"
-    r"/part-[0-9]+-of-[0-9]+-[0-9a-f]{16}\.parquet"
+    r"(chunks|documents|dead_letters|deletes|changes)/chunker=[a-z0-9_-]+/source=[a-z0-9_-]+"
+    r"(/by_[a-z0-9_]+=[a-z0-9_-]+)*/part-[0-9]+-of-[0-9]+-[0-9a-f]{16}\.parquet"
 )
 COMMITS = "control/commits"
 # Where files go that a commit replaced, by the path they had.
@@ -64,6 +64,13 @@ class Store:
         """The files below a folder, each with the time of its last change in microseconds since 1970."""
         for path, info in self._fs.find(self.at(folder), detail=True).items():
             yield path.removeprefix(f"{self._root}/"), changed_at(info) or 0
+
+    def open(self, *paths: str) -> IO[bytes]:
+        """The first of some files that is there, for reading."""
+        for path in paths[:-1]:
+            with suppress(FileNotFoundError):
+                return self._fs.open(self.at(path), "rb")
+        return self._fs.open(self.at(paths[-1]), "rb")
 
     def read(self, path: str) -> bytes | None:
         """The bytes of a file; None if it is missing."""

@@ -68,6 +68,7 @@ CHECKS: Mapping[str, str] = {
     "lines": "Line numbers ascend and are those of the document.",
     "token_count": "Tokens, counted again, are as many.",
     "budget": "A chunk is within the budget or marked.",
+    "changes": "The chunks that came with some commit, less those that left, are those that are there.",
     "ledger": "Counts and states of the ledger are those of the chunks and of the text.",
     "dead_letter": "A failed document has a dead letter, and the reverse.",
     "text_sha256": "The text of a document has the digest that the ledger says.",
@@ -82,6 +83,8 @@ _KEPT = 100
 _BATCH_ROWS = 1024
 _READ_BYTES = 1 << 20
 _PART = re.compile(r"/chunker=([^/]+)/.*/part-(\d+)-of-")
+_ABSENT = ("failed", "deleted")
+_LEAVE_IDS_UNSURE = {"manifest", "missing", "unreadable", "rows", "schema", "null", "chunk_id", "unique"}
 _LINE_BREAK = re.compile("\r\n?|\n")
 _UNREADABLE = (OSError, ValueError, LookupError, pa.ArrowException)
 
@@ -319,6 +322,9 @@ class _Proof:
         # If a file of a shard is lost or out of order, that its documents lack something is no news.
         self._complete = True
 
+        # Number and sum of the hashes of the ids that commits say are there, less those that are.
+        self._balance = (0, 0)
+
         self._seq = 0
         self._keys: tuple[str, ...] = ()
         self._checked = Counter(dict.fromkeys(("files", "bytes", "rows", *_KINDS), 0))
@@ -367,6 +373,9 @@ class _Proof:
             files[_part(path)[1]].append(entry)
         for shard in sorted({*files, *shelf.shards}):
             self._check_shard(shard, files[shard], shelf, read.source_name if inputs else None)
+        if self._balance != (0, 0) and not self._counts.keys() & _LEAVE_IDS_UNSURE:
+            message = f"a reader that follows the commits has {self._balance[0]:+,} chunks, or others"
+            self._note_file("changes", "changes", message)
 
     def _note(self, faults: Iterable[Fault]) -> None:
         for fault in faults:
@@ -393,7 +402,7 @@ class _Proof:
             latest = None
         if latest != table.seq:
             self._note_file("control/LATEST", "manifest", f"names commit {latest}, the last is {table.seq}")
-        for folder in _KINDS:
+        for folder in SCHEMAS:
             for path in self._found(folder):
                 if path not in table.files:
                     self._note_file(path, "foreign", "no manifest names it")
@@ -461,6 +470,21 @@ class _Proof:
             return False
         return True
 
+    def _count_ids(self, ids: Iterable[str], sign: int) -> None:
+        hashes = [hash(chunk_id) for chunk_id in ids]
+        self._balance = (self._balance[0] + sign * len(hashes), self._balance[1] + sign * sum(hashes))
+
+    def _read_ids(self, entry: FileEntry) -> None:
+        """What one commit says of the chunks that left or came."""
+        try:
+            with self._fs.open(f"{self._root}/{entry.path}") as handle:
+                ids = pq.ParquetFile(handle, page_checksum_verification=True).read(["chunk_id"])["chunk_id"]
+        except _UNREADABLE as error:
+            self._note_unreadable(entry.path, error)
+            return
+        self._checked["rows"] += len(ids)
+        self._count_ids(ids.to_pylist(), 1 if entry.kind == "changes" else -1)
+
     def _rows(self, entry: FileEntry) -> Iterator[_Row]:
         """The rows of a file; one that is out of order, or lacks what it must hold, is noted."""
         before = ("", -1)
@@ -504,7 +528,10 @@ class _Proof:
         streams: list[Iterator[_Row | _Again]] = [shelf.documents(shard)]
         for entry in files:
             if self._check_file(entry):
-                streams.append(self._rows(entry))
+                if entry.tells_of_a_commit:
+                    self._read_ids(entry)
+                else:
+                    streams.append(self._rows(entry))
             else:
                 self._complete = False
         for document_id, group in groupby(merge(*streams, key=_id_of), _id_of):
@@ -521,8 +548,9 @@ class _Proof:
     def _check_cut(self, chunker: str, rows: list[_Row], again: Mapping[_Place, _Again]) -> None:
         """What one chunker made of one document."""
         chunks = sorted(_of(_Chunk, rows), key=attrgetter("chunk_index"))
+        self._count_ids((chunk.chunk_id for chunk in chunks), -1)
         entries = _of(_Entry, rows)
-        standing = [entry for entry in entries if entry.status != "failed"]
+        standing = [entry for entry in entries if entry.status not in _ABSENT]
         entry = standing[0] if standing else None
         record = self._chunkers.get(chunker)
 
@@ -534,6 +562,7 @@ class _Proof:
         if self._complete:
             self._note(_index_faults(chunks))
             self._note(_ledger_faults(chunks, standing))
+            self._note(_deleted_faults(entries))
             self._note(_letter_faults(entries, _of(_Letter, rows)))
         text = self._text(entry, again) if entry else None
         if entry and text is not None:
@@ -751,6 +780,15 @@ def _ledger_faults(chunks: Sequence[_Chunk], standing: Sequence[_Entry]) -> Iter
             yield _fault(entry, "coverage", f"says that {entry.lost_chars} characters are in no chunk")
 
 
+def _deleted_faults(entries: Sequence[_Entry]) -> Iterator[Fault]:
+    listed = [entry for entry in entries if entry.status != "failed"]
+    for entry in listed:
+        if entry.status == "deleted" and (len(listed) > 1 or entry.chunk_count):
+            yield _fault(
+                entry, "ledger", "says that a document is deleted that is listed again or has chunks"
+            )
+
+
 def _letter_faults(entries: Sequence[_Entry], letters: Sequence[_Letter]) -> Iterator[Fault]:
     failed = [entry for entry in entries if entry.status == "failed"]
     for rows, others, lack in (
@@ -810,13 +848,14 @@ def _text_faults(chunks: Sequence[_Chunk], entry: _Entry, text: str) -> Iterator
 def _input_faults(
     again: Mapping[_Place, _Again], entries: Iterable[_Entry], source_name: str, complete: bool
 ) -> Iterator[Fault]:
-    listed = {(e.source_uri, e.source_row): e for e in entries if e.source_name == source_name}
+    there = (e for e in entries if e.source_name == source_name and e.status != "deleted")
+    listed = {(e.source_uri, e.source_row): e for e in there}
     for place, document in again.items():
         if complete and document.text is not None and place not in listed:
             file, row = document.source_uri, document.source_row
             yield Fault(file, row, document.document_id, "unlisted", "the ledger does not list it")
     for place, entry in listed.items():
-        if entry.status not in ("failed", "deleted") and place not in again:
+        if entry.status != "failed" and place not in again:
             row_of = "" if entry.source_row is None else f"row {entry.source_row} of "
             yield _fault(entry, "unread", f"{row_of}{entry.source_uri} is not in the inputs, or is another")
 

@@ -12,7 +12,8 @@ import apache_beam as beam
 from apache_beam.pvalue import PCollection
 from apache_beam.transforms.window import GlobalWindows
 
-from transforms.commit import commit, taken_ids
+from transforms.commit import commit
+from transforms.kept import kept_rows
 from transforms.packs import Pack, PackBuilder
 from transforms.provenance import ChunkerRecord, Run
 from transforms.records import DeadLetter, DocumentChunks
@@ -59,8 +60,12 @@ class WriteChunks(beam.PTransform[PCollection[DocumentChunks | DeadLetter], PCol
         Args:
             packs: Packs with the number of their shard.
         """
+        # A shard that only loses rows is written anew too.
+        shards = self.run.increment.retired_shards if self.run.increment else ()
+        retired = packs.pipeline | "Retired" >> beam.Create([(shard, b"") for shard in shards])
         entries = (
-            packs
+            (packs, retired.with_output_types(tuple[int, Any]))
+            | "AllShards" >> beam.Flatten()
             | "ByShard" >> beam.GroupByKey()
             | "WriteShard"
             >> beam.ParDo(_WriteShard(self.output, self.run, self._default_chunker, self._layout))
@@ -109,7 +114,7 @@ class _WriteShard(Timed):
         shard, values = element
         run, output, *_ = self._settings
         packs = chain.from_iterable([v] if isinstance(v, bytes) else v.read(output) for v in values)
-        entries = write_shard(shard, packs, *self._settings, taken_ids(output, run, shard))
+        entries = write_shard(shard, packs, *self._settings, kept_rows(output, run, shard))
         self.spent(process_time() - began)
         return entries
 

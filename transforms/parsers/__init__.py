@@ -18,13 +18,13 @@ from transforms.parsers.delimited import parse_delimited
 from transforms.parsers.html_text import parse_html
 from transforms.parsers.markdown import parse_markdown
 from transforms.parsers.media_types import OCR, is_text, media_type_of, split_media_type
-from transforms.parsers.ocr import read_ocr
+from transforms.parsers.ocr import OCR_PARSER, read_ocr
 from transforms.parsers.plain_text import parse_plain_text
 from transforms.parsers.position_tags import locate, take_tags
 from transforms.parsers.restructured_text import parse_restructured_text
 from transforms.records import Block, Document, RawDocument, Source
 
-__all__ = ["PARSERS", "ParseSettings", "Parser", "blocks_of", "parse"]
+__all__ = ["PARSERS", "ParseSettings", "Parser", "blocks_of", "parse", "parsers_of"]
 
 _REMOVED = re.compile("\\A\ufeff|\r(?=\n)")
 
@@ -169,6 +169,12 @@ def blocks_of(document: Document) -> tuple[Block, ...]:
     if document.blocks is not None:
         return document.blocks
     return PARSERS.get(document.media_type, _PLAIN_TEXT).read(document.text)[0]
+
+
+def parsers_of(media_type: str) -> set[tuple[str, str]]:
+    """Names and versions of the parsers that a document of some media type may be given to."""
+    parser = PARSERS.get(media_type, _PLAIN_TEXT)
+    return {(parser.name, parser.version), *([OCR_PARSER] if media_type == OCR else [])}
 
 
 def _moved(blocks: tuple[Block, ...], text: str) -> tuple[Block, ...]:

@@ -11,6 +11,9 @@ from transforms.errors import ParseError
 from transforms.parsers.decoding import normalize
 from transforms.records import Block, Document, Location, Source
 
+OCR_PARSER = ("ocr", "1")
+"""Name and version of the parser; the version is raised when the same result gives another document."""
+
 _BETWEEN_REGIONS = "\n\n"
 
 
@@ -105,8 +108,8 @@ class OcrResult(BaseModel):
             tenant_id=tenant_id,
             metadata=metadata or {},
             source=source or Source(),
-            parser_name="ocr",
-            parser_version="1",
+            parser_name=OCR_PARSER[0],
+            parser_version=OCR_PARSER[1],
         )
 
 

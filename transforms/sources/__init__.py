@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from transforms.records import DeadLetter, RawDocument
 from transforms.sources.estimate import estimated_bytes
-from transforms.sources.files import SourceFile, address_id, match, names
+from transforms.sources.files import SourceFile, address_id, match, names, naming
 from transforms.sources.objects import read_objects
 from transforms.sources.settings import ReadSettings
 from transforms.sources.tables import check_columns, plan_table, read_table
@@ -25,6 +25,7 @@ __all__ = [
     "estimated_bytes",
     "match",
     "names",
+    "naming",
     "plan",
     "plan_objects",
     "read",

@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import fsspec
 
 from transforms.errors import ConfigError
+from transforms.fingerprint import fingerprint
 from transforms.path_patterns import whole_path
 from transforms.records import DeadLetter, Source
 from transforms.storage import changed_at, filesystem, public_uri
@@ -45,9 +47,15 @@ class SourceFile:
     modified_at: int | None = None
     format: Format = "object"
 
+    @property
+    def state(self) -> str | None:
+        """Digest of what the store told of the file; None if that was no more than its size, which proves nothing."""
+        return _state(self.size, self.version, self.etag, self.modified_at)
+
     def source(self, name: str) -> Source:
         """The file as the source of what it holds."""
-        return Source(name, self.uri, None, self.version, self.etag, self.size, self.modified_at)
+        told = (self.version, self.etag, self.size, self.modified_at)
+        return Source(name, self.uri, None, *told, input_state=self.state)
 
     def failed(self, name: str, reason: str, message: str, documents: int = 1) -> DeadLetter:
         """What becomes of the file, or of `documents` in it, when it cannot be read."""
@@ -102,17 +110,37 @@ def names(pattern: str, uri: str) -> bool:
         pattern: As for `match`.
         uri: Name of the file, as `public_uri` gives it.
     """
+    return naming(pattern)(uri)
+
+
+def naming(pattern: str) -> Callable[[str], bool]:
+    """A test whether `pattern` would name a file at a URI, for many of them.
+
+    Args:
+        pattern: As for `match`.
+    """
     store, path = filesystem(pattern, setting="input")
-    _, other = filesystem(uri)
     root, wanted = (path, []) if store.isdir(path) else _fixed_prefix(store, path)
-    inside = other.removeprefix(root.rstrip("/") + "/")
-    is_wanted = whole_path("/".join(wanted or ["**"])).match(inside)
-    return inside != other and not any(map(_is_hidden, inside.split("/"))) and bool(is_wanted)
+    is_wanted = whole_path("/".join(wanted or ["**"]))
+
+    def would_name(uri: str) -> bool:
+        _, other = filesystem(uri)
+        inside = other.removeprefix(root.rstrip("/") + "/")
+        if inside == other:
+            return other == path
+        return not any(map(_is_hidden, inside.split("/"))) and bool(is_wanted.match(inside))
+
+    return would_name
 
 
 def address_id(uri: str, row: int | None = None) -> str:
     """Id of a document that has no other: 32 hex digits of its address."""
     return hashlib.sha256(f"{'' if row is None else row} {uri}".encode()).hexdigest()[:32]
+
+
+@lru_cache(maxsize=1024)
+def _state(size: int, *told: object) -> str | None:
+    return fingerprint({"size": size, "told": told}) if any(told) else None
 
 
 def _find(pattern: str, input_format: Literal["auto"] | Format) -> Iterator[SourceFile]:

@@ -74,12 +74,14 @@ def _document(
 ) -> RawDocument | DeadLetter:
     document_id = file.uri
     uri: str | None = None
+    held = {"input_state": file.state}
     media_type = settings.media_type
     try:
         document_id = _document_id(row, file, position)
         if uri := _text(row, "uri"):
             # Without a scheme it is whatever the table means by it, no path on this machine.
             uri = public_uri(uri) if "://" in uri else uri
+            held["input_uri"] = file.uri
         payload = _payload(row, settings)
         media_type = media_type or _text(row, "media_type")
         if media_type is None and payload.is_text and not uri:
@@ -105,11 +107,12 @@ def _document(
                 size=payload.size if row.get("size") is None else row["size"],
                 modified_at=_time(row, None if uri else file.modified_at),
                 content_sha256=_text(row, "content_sha256") or payload.sha256,
+                **held,
             ),
         )
     except ReadError as error:
         message = f"{file.uri}, row {position}: {error.message}"
-        source = Source(settings.source_name, uri or file.uri, position)
+        source = Source(settings.source_name, uri or file.uri, position, **held)
         return DeadLetter(document_id, "read", error.reason, message, source, 1, media_type)
 
 
