@@ -27,7 +27,7 @@ from transforms.packs import PackBuilder
 from transforms.provenance import ChunkerRecord, Run
 from transforms.records import Chunk, DeadLetter, Document, DocumentChunks, Source
 from transforms.run_report import Report
-from transforms.schemas import CHUNKERS, CHUNKS
+from transforms.schemas import CHUNKERS, CHUNKS, SCHEMAS
 from transforms.shards import FileEntry, write_shard
 from transforms.storage import filesystem
 
@@ -112,7 +112,9 @@ def test_a_run_is_in_the_table_with_its_manifest_report_and_chunker(output: str)
     entries = stage(output, FIRST, cut("a", "A"), cut("b", "B"), letter)
     report = commit(entries, FIRST, output, [CHUNKER])
     files = tree(output)
+    (came,) = (entry.path for entry in Table(output).files.values() if entry.kind == "changes")
     assert set(files) == {entry.path for entry in entries} | {
+        came,
         "control/LATEST",
         "control/commits/00000001.json",
         "control/runs/first.json",
@@ -122,7 +124,7 @@ def test_a_run_is_in_the_table_with_its_manifest_report_and_chunker(output: str)
         assert hashlib.sha256(files[entry.path]).hexdigest() == entry.sha256
 
     manifest = json.loads(files["control/commits/00000001.json"])
-    assert [added["path"] for added in manifest["added"]] == sorted(entry.path for entry in entries)
+    assert [added["path"] for added in manifest["added"]] == [came, *sorted(entry.path for entry in entries)]
     assert (manifest["run_id"], manifest["parent"], manifest["removed"]) == ("first", None, [])
     assert manifest["chunkers"]["recursive-0123456789ab"]["settings"] == CHUNKER.settings
     assert manifest["totals"]["chunks"]["rows"] == 2
@@ -145,7 +147,8 @@ def test_a_table_is_what_its_manifests_say(output: str) -> None:
     commit(entries, replace(FIRST, shards=4), output)
     table = Table(output)
     assert (table.exists, table.seq, table.shards) == (True, 1, 4)
-    assert table.files == {e.path: replace(e, staged="", chunker=None, tally={}) for e in entries}
+    files = {path: entry for path, entry in table.files.items() if entry.kind != "changes"}
+    assert files == {e.path: replace(e, staged="", chunker=None, tally={}) for e in entries}
 
 
 def test_the_same_run_again_writes_nothing_and_says_so(output: str) -> None:
@@ -153,6 +156,8 @@ def test_the_same_run_again_writes_nothing_and_says_so(output: str) -> None:
     before = tree(output)
     again = write(output, FIRST, cut("b", "B"), cut("a", "A"))
     assert tree(output) == before
+    assert first["files"].pop("changes")["rows"] == 2
+    assert again["files"].pop("changes")["rows"] == 0
     assert again == {**first, "outcome": "unchanged"}
 
 
@@ -263,7 +268,7 @@ def test_a_rerun_with_other_shards_or_settings_never_mixes_with_the_run_before(t
     assert len(table) == 8
     assert set(table["chunk_id"].to_pylist()) == ids
     assert set(table["run_id"].to_pylist()) == {"second"}
-    assert all("-of-00002-" in path for path in Table(output).files)
+    assert all("-of-00002-" in path for path in Table(output).files if not path.startswith("changes/"))
 
     write(output, replace(SECOND, run_id="third", shards=2), *documents(OTHER))
     folder = tmp_path / "chunks" / "chunker=recursive-fedcba987654"
@@ -366,7 +371,7 @@ def test_a_crash_at_any_point_leaves_the_old_table_or_the_new_one(
         copy(crashed, aborted)
         abort(aborted, run.run_id)
         files = tree(aborted)
-        data = {path for path in files if path.startswith(("chunks/", "documents/", "dead_letters/"))}
+        data = {path for path in files if path.partition("/")[0] in SCHEMAS}
         assert data == set(found.files)
         assert not [path for path in files if path.startswith("control/staging/")]
 

@@ -161,7 +161,7 @@ def test_the_text_is_kept_only_on_request() -> None:
 
 
 def test_a_dead_letter_travels_with_its_source() -> None:
-    source = Source("corpus", "s3://b/k", 7, "v", "e", 12, 1_700_000_000_000_000, "aa")
+    source = Source("corpus", "s3://b/k", 7, "v", "e", 12, 1_700_000_000_000_000, "aa", "s3://b/t", "ff")
     (row,) = rows(DeadLetter("d", "parse", "not_text", "is no text", source, 3, "image/png"))["dead_letters"]
     modified = row.pop("source_modified_at")
     assert modified.timestamp() == 1_700_000_000  # type: ignore[attr-defined]
@@ -179,6 +179,8 @@ def test_a_dead_letter_travels_with_its_source() -> None:
         "source_size": 12,
         "content_sha256": "aa",
         "media_type": "image/png",
+        "input_uri": "s3://b/t",
+        "input_state": "ff",
     }
 
 

@@ -8,19 +8,21 @@ import pyarrow as pa
 import pytest
 
 from transforms import schemas
-from transforms.schemas import CHUNKERS, CHUNKS, DEAD_LETTERS, DOCUMENTS, fingerprint
+from transforms.schemas import CHUNKERS, CHUNKS, DEAD_LETTERS, DOCUMENTS, IDS, fingerprint
 
 PINNED = {
     "CHUNKS": "008a3d8c5aab409b",
-    "DOCUMENTS": "a820eee5ac0cab1d",
+    "DOCUMENTS": "315e0fa711d9cf6e",
     "CHUNKERS": "5bf1973462a4381b",
-    "DEAD_LETTERS": "7b6d51ac05dfd2e1",
+    "DEAD_LETTERS": "DL",
+    "IDS": "IDSX",
 }
 COLUMNS = {
     "CHUNKS": schemas.CHUNK_COLUMNS,
     "DOCUMENTS": schemas.DOCUMENT_COLUMNS,
     "CHUNKERS": schemas.CHUNKER_COLUMNS,
     "DEAD_LETTERS": schemas.DEAD_LETTER_COLUMNS,
+    "IDS": schemas.ID_COLUMNS,
 }
 
 
@@ -47,6 +49,7 @@ def test_only_what_identifies_a_row_is_required() -> None:
     assert required(CHUNKS) == ["chunk_id", "document_id", "chunk_index", "text"]
     assert required(DOCUMENTS) == ["document_id", "status"]
     assert required(CHUNKERS) == ["chunker_hash", "chunker_name"]
+    assert required(IDS) == ["chunk_id", "document_id"]
     assert required(DEAD_LETTERS) == ["document_id", "stage", "reason", "message"]
 
 

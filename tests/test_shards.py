@@ -388,7 +388,10 @@ def test_an_entry_tells_what_is_in_its_file() -> None:
     assert (chunks.rows, chunks.documents, chunks.tokens) == (4, 2, 25)
     assert (chunks.min_document_id, chunks.max_document_id) == ("a", "b")
     assert chunks.chunker == CHUNKER
-    assert chunks.tally == {"fill": {"10": 1, "30": 1, "100": 1, "101": 1}}
+    assert chunks.tally == {
+        "cut": {"chunks": 4, "tokens": 25},
+        "fill": {"10": 1, "30": 1, "100": 1, "101": 1},
+    }
     assert (documents.rows, documents.documents, documents.tokens) == (2, 2, 25)
     assert documents.tally["status"] == {"ok": 2}
     assert documents.tally["parsers"] == {"plain_text:text/plain": 2}

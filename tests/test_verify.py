@@ -256,7 +256,7 @@ ROW_DAMAGES: dict[str, tuple[str, Callable[[Row], bool], Edit, list[str]]] = {
         "chunks",
         chunk_of("plain.txt", 1),
         drop,
-        ["chunk_index", "chunk_count", "ledger", "overlap", "coverage"],
+        ["chunk_index", "chunk_count", "ledger", "overlap", "coverage", "changes"],
     ),
     "a chunk twice": (
         "chunks",
@@ -271,13 +271,13 @@ ROW_DAMAGES: dict[str, tuple[str, Callable[[Row], bool], Edit, list[str]]] = {
         "chunks",
         chunk_of("short.txt"),
         with_text(lambda text: text.replace("One", "Two")),
-        ["slice"],
+        ["slice", "changes"],
     ),
     "a blank text": (
         "chunks",
         chunk_of("short.txt"),
         with_text(lambda text: " " * len(text)),
-        ["blank", "slice"],
+        ["blank", "slice", "changes"],
     ),
     "another token count": (
         "chunks",
@@ -406,7 +406,11 @@ def test_a_lost_chunk_is_found_by_the_text_though_all_counts_fit(table: str) -> 
     path, at = find(table, "documents", document("short.txt"))
     blank = setting(status="blank", chunk_count=0, token_count=0)
     new = rewrite(table, path, lambda rows: blank(rows, at))
-    (fault,) = verify(table).faults
+    fault, balance = verify(table).faults
+    assert (balance.check, balance.message[:52]) == (
+        "changes",
+        "a reader that follows the commits has +1 chunks, or ",
+    )
     assert (fault.check, fault.file, fault.row) == ("coverage", new, at)
     assert "13 characters are in no chunk, the ledger says 0: 'One short text.'" in fault.message
 
@@ -865,9 +869,10 @@ def test_chunks_are_compared_with_the_inputs(edit: Edit, output: str, corpus: li
     write(output, cut(corpus, CHUNKER))
     path, at = find(output, "chunks", chunk_of("short.txt"))
     new = rewrite(output, path, lambda rows: edit(rows, at))
-    (fault,) = verify(output, corpus).faults
+    fault, *more = verify(output, corpus).faults
     assert (fault.file, fault.row, fault.document_id) == (new, at, "short.txt")
     assert fault.check in ("slice", "chunk_id")
+    assert {other.check for other in more} <= {"changes"}
 
 
 def test_other_settings_give_other_texts_and_that_is_told(output: str, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
@@ -197,8 +198,8 @@ def _groups(store: Store, entry: FileEntry) -> list[tuple[Any, ...]]:
     """Rows of the ledger that say the same of the same file, once, with their number."""
     with store.open(entry.path) as file:
         rows = pq.read_table(file, columns=["source_uri", "input_uri", *_FACTS], partitioning=None)
-    rows = rows.filter(pc.not_equal(rows["status"], "deleted"))
-    rows = rows.append_column("file", pc.coalesce(rows["input_uri"], rows["source_uri"], ""))
+    rows = rows.filter(pc.not_equal(rows["status"], pa.scalar("deleted")))
+    rows = rows.append_column("file", pc.coalesce(rows["input_uri"], rows["source_uri"]))
     groups = rows.group_by(["file", *_FACTS], use_threads=False).aggregate([([], "count_all")])
     names = ("file", *_FACTS, "count_all")
     return list(zip(*(groups[name].to_pylist() for name in names), strict=True))

@@ -88,14 +88,14 @@ def _kept(
     letters = _rows(store, files, "dead_letters", LETTERS)
     goes = _is_of(ledger, retired)
     stands = pc.invert(pc.is_in(ledger["status"], pa.array(_ABSENT, pa.large_string())))
-    deleted = pc.equal(ledger["status"], "deleted")
+    deleted = pc.equal(ledger["status"], pa.scalar("deleted", pa.large_string()))
     gone = ledger.filter(pc.and_(stands, goes))
     stays = ledger.filter(pc.and_(stands, pc.invert(goes)))
     # One id is one document, whichever of the run's chunkers cut it.
     for document_id, uri in zip(
-        stays["document_id"].to_pylist(), stays["source_uri"].to_pylist(), strict=True
+        *(stays[name].to_pylist() for name in ("document_id", "source_uri")), strict=True
     ):
-        taken.update(((_chunker_value(partition), document_id), uri) for partition in partitions)
+        taken.update({(_chunker_value(partition), document_id): uri for partition in partitions})
     return Kept(
         taken=taken,
         chunks=_chunks(store, files, gone),

@@ -41,8 +41,8 @@ def tally(kind: str, rows: pa.Table, chunker: ChunkerRecord | None) -> dict[str,
     if kind in ("deletes", "changes"):
         return {}
     if kind == "chunks":
-        cut = Counter(chunks=len(rows), tokens=pc.sum(rows["token_count"]).as_py() or 0)
-        return {"cut": cut} | ({"fill": _fill(rows["token_count"], chunker.chunk_size)} if chunker else {})
+        sums = Counter(chunks=len(rows), tokens=pc.sum(rows["token_count"]).as_py() or 0)
+        return {"cut": sums} | ({"fill": _fill(rows["token_count"], chunker.chunk_size)} if chunker else {})
     if kind == "dead_letters":
         return {
             "letters": _grouped(rows, "stage", "reason"),
@@ -50,11 +50,11 @@ def tally(kind: str, rows: pa.Table, chunker: ChunkerRecord | None) -> dict[str,
         }
     states = _grouped(rows, "status")
     cut = rows.filter(pc.invert(pc.is_in(rows["status"], pa.array(["failed", "deleted"]))))
-    sums = ("byte_count", "char_count", "lost_chars", "removed_chars", "over_budget_count")
+    names = ("byte_count", "char_count", "lost_chars", "removed_chars", "over_budget_count")
     return {
         "status": Counter({name: number for name, number in states.items() if name != "failed"}),
         "parsers": _grouped(cut, "parser_name", "media_type"),
-        "sums": Counter({name: pc.sum(cut[name]).as_py() or 0 for name in sums}),
+        "sums": Counter({name: pc.sum(cut[name]).as_py() or 0 for name in names}),
         "notes": sum((Counter(json.loads(note)) for note in cut["notes"].to_pylist() if note), Counter()),
     }
 

@@ -598,7 +598,11 @@ class _File:
         if self._kind == "dead_letters":
             self._documents += _sum(rows["documents"])
         else:
-            there = ids.filter(pc.not_equal(rows["status"], "deleted")) if self._kind == "documents" else ids
+            there = (
+                ids.filter(pc.not_equal(rows["status"], pa.scalar("deleted")))
+                if self._kind == "documents"
+                else ids
+            )
             self._documents += len(pc.unique(there)) - (self._counted in there[:1].to_pylist())
             self._counted = there[-1].as_py() if len(there) else self._counted
         if "token_count" in rows.column_names:

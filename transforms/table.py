@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from time import monotonic, sleep
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from transforms.errors import CommitError
@@ -65,7 +65,7 @@ class Store:
         for path, info in self._fs.find(self.at(folder), detail=True).items():
             yield path.removeprefix(f"{self._root}/"), changed_at(info) or 0
 
-    def open(self, *paths: str) -> IO[bytes]:
+    def open(self, *paths: str) -> Any:
         """The first of some files that is there, for reading."""
         for path in paths[:-1]:
             with suppress(FileNotFoundError):

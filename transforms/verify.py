@@ -123,8 +123,8 @@ class VerifyReport:
     Args:
         output: Root of the table.
         seq: Number of its last commit; 0 if there is none.
-        checked: How many `files`, `bytes`, `rows`, `chunks`, `documents` (rows of the ledger) and
-            `dead_letters` were looked at.
+        checked: How many `files`, `bytes`, `rows`, and rows of each kind such as `chunks` and `documents` (the
+            ledger) were looked at.
         documents_compared: Rows of the ledger whose document was at hand, from the inputs or the ledger.
         documents_recut: Those of them with the very text that was cut: it was cut again at every span.
         documents_changed: Those of them whose source is not what it was, which breaks no law.
@@ -327,7 +327,7 @@ class _Proof:
 
         self._seq = 0
         self._keys: tuple[str, ...] = ()
-        self._checked = Counter(dict.fromkeys(("files", "bytes", "rows", *_KINDS), 0))
+        self._checked = Counter(dict.fromkeys(("files", "bytes", "rows", *SCHEMAS), 0))
         self._documents: Counter[str] = Counter()
         self._changed: list[str] = []
         self._not_recounted: Counter[str] = Counter()
@@ -470,7 +470,7 @@ class _Proof:
             return False
         return True
 
-    def _count_ids(self, ids: Iterable[str], sign: int) -> None:
+    def _count_ids(self, ids: Iterable[str | None], sign: int) -> None:
         hashes = [hash(chunk_id) for chunk_id in ids]
         self._balance = (self._balance[0] + sign * len(hashes), self._balance[1] + sign * sum(hashes))
 
@@ -482,7 +482,7 @@ class _Proof:
         except _UNREADABLE as error:
             self._note_unreadable(entry.path, error)
             return
-        self._checked["rows"] += len(ids)
+        self._checked.update({"rows": len(ids), entry.kind: len(ids)})
         self._count_ids(ids.to_pylist(), 1 if entry.kind == "changes" else -1)
 
     def _rows(self, entry: FileEntry) -> Iterator[_Row]:

@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from datetime import date, time
+from functools import partial
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -74,14 +75,14 @@ def _document(
 ) -> RawDocument | DeadLetter:
     document_id = file.uri
     uri: str | None = None
-    held = {"input_state": file.state}
+    held = partial(Source, input_state=file.state)
     media_type = settings.media_type
     try:
         document_id = _document_id(row, file, position)
         if uri := _text(row, "uri"):
             # Without a scheme it is whatever the table means by it, no path on this machine.
             uri = public_uri(uri) if "://" in uri else uri
-            held["input_uri"] = file.uri
+            held = partial(held, input_uri=file.uri)
         payload = _payload(row, settings)
         media_type = media_type or _text(row, "media_type")
         if media_type is None and payload.is_text and not uri:
@@ -98,7 +99,7 @@ def _document(
             acl_labels=_labels(row),
             tenant_id=_text(row, "tenant_id"),
             metadata=_metadata(row, facts),
-            source=Source(
+            source=held(
                 name=settings.source_name,
                 uri=uri or file.uri,
                 row=position,
@@ -107,12 +108,11 @@ def _document(
                 size=payload.size if row.get("size") is None else row["size"],
                 modified_at=_time(row, None if uri else file.modified_at),
                 content_sha256=_text(row, "content_sha256") or payload.sha256,
-                **held,
             ),
         )
     except ReadError as error:
         message = f"{file.uri}, row {position}: {error.message}"
-        source = Source(settings.source_name, uri or file.uri, position, **held)
+        source = held(settings.source_name, uri or file.uri, position)
         return DeadLetter(document_id, "read", error.reason, message, source, 1, media_type)
 
 
