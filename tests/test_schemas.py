@@ -14,8 +14,8 @@ PINNED = {
     "CHUNKS": "008a3d8c5aab409b",
     "DOCUMENTS": "315e0fa711d9cf6e",
     "CHUNKERS": "5bf1973462a4381b",
-    "DEAD_LETTERS": "DL",
-    "IDS": "IDSX",
+    "DEAD_LETTERS": "f41be1b0c4c2ebfd",
+    "IDS": "b5c7378f135d6061",
 }
 COLUMNS = {
     "CHUNKS": schemas.CHUNK_COLUMNS,
