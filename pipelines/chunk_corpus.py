@@ -79,6 +79,10 @@ def prepare(settings: RunSettings) -> Job:
     table = Table(job.output)
     mode = job.mode or ("incremental" if table.exists else "overwrite")
     check_output(job.output, mode, run_id)
+    if job.only_failed and not (mode == "incremental" and table.exists):
+        raise ConfigError(
+            "only_failed", True, "needs the mode incremental, and a table that tells what failed"
+        )
     plan = _plan(settings, table, files, recorded) if mode == "incremental" else None
     to_read = plan.files if plan else files
     any(check_columns(file, settings.read) for file in to_read if file.format == "parquet")

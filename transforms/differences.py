@@ -64,7 +64,7 @@ def _of_shard(
 
 
 def _read(store: Store, entry: FileEntry) -> _Part:
-    with store.open(*filter(None, (entry.staged, entry.path))) as file:
+    with store.opened(*filter(None, (entry.staged, entry.path))) as file:
         parquet = pq.ParquetFile(file)
         chunker = (parquet.schema_arrow.metadata or {}).get(b"chunkmill.chunker")
         ids = parquet.read(_COLUMNS, use_threads=False)

@@ -196,7 +196,7 @@ _FACTS = ("input_state", "run_id", "media_type", "parser_name", "parser_version"
 
 def _groups(store: Store, entry: FileEntry) -> list[tuple[Any, ...]]:
     """Rows of the ledger that say the same of the same file, once, with their number."""
-    with store.open(entry.path) as file:
+    with store.opened(entry.path) as file:
         rows = pq.read_table(file, columns=["source_uri", "input_uri", *_FACTS], partitioning=None)
     rows = rows.filter(pc.not_equal(rows["status"], pa.scalar("deleted")))
     rows = rows.append_column("file", pc.coalesce(rows["input_uri"], rows["source_uri"]))

@@ -173,7 +173,7 @@ def _claims(ids: pa.Array[Any], partition: str) -> pa.Array[Any]:
 
 def _open(store: Store, entry: FileEntry) -> Any:
     # A writer may be tried again when the run is committed already, and its old files are put away.
-    return store.open(entry.path, f"{REPLACED}/{entry.path}")
+    return store.opened(entry.path, f"{REPLACED}/{entry.path}")
 
 
 def _chunker_value(partition: str) -> str:

@@ -65,7 +65,7 @@ class Store:
         for path, info in self._fs.find(self.at(folder), detail=True).items():
             yield path.removeprefix(f"{self._root}/"), changed_at(info) or 0
 
-    def open(self, *paths: str) -> Any:
+    def opened(self, *paths: str) -> Any:
         """The first of some files that is there, for reading."""
         for path in paths[:-1]:
             with suppress(FileNotFoundError):
