@@ -144,9 +144,8 @@ def run(job: Job) -> Report | None:
         CommitError: If another run was faster.
     """
     if job.plan and not job.files and not job.plan.retired:
-        return commit(
-            [], job.run, job.settings.job.output, [c.record for c in job.settings.chunking.chunkers]
-        )
+        chunkers = [chunker.record for chunker in job.settings.chunking.chunkers]
+        return with_seconds(commit([], job.run, job.settings.job.output, chunkers), {})
     from pipelines.runners import run_pipeline
 
     settings = job.settings
