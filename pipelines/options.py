@@ -53,7 +53,8 @@ class JobSettings(BaseModel):
             between; an empty name for none; default: those of the table. At most 1,000 values each.
         keep_text: Keep each document's text in the ledger, so that chunks can be sliced anew later.
         compat: Write plain Parquet encodings, for readers that lack the delta encodings.
-        max_error_rate: Share of documents, unchanged ones among them, that may fail before the exit status says so, 0 to 1.
+        max_error_rate: Share of documents, unchanged ones among them, that may fail before the exit status says
+            so, 0 to 1.
         run_id: Id of the run; default: derived from the inputs and the settings, so that the same command
             names the same run and finishes what was interrupted.
         run_time: Logical time of the run, ISO 8601, written to every row; default: the newest change of any
