@@ -214,7 +214,7 @@ def test_overwriting_replaces_what_the_source_had_in_every_folder(tmp_path: Path
     documents = write_documents(tmp_path / "in", {"a": "en", "b": "de"})
     assert run(documents, tmp_path / "out", "--partition_by", "language") == 0
     write_documents(tmp_path / "in", {"a": "en", "b": "fr"})
-    assert run(documents, tmp_path / "out", "--partition_by", "language") == 0
+    assert run(documents, tmp_path / "out", "--partition_by", "language", "--mode", "overwrite") == 0
     assert told(tmp_path / "out") == {"a": "en", "b": "fr"}
     assert folders(tmp_path / "out") == {"by_language=en", "by_language=fr"}
 
@@ -246,16 +246,18 @@ def test_appending_by_other_keys_is_refused(
 
 def test_overwriting_all_may_change_the_keys_and_overwriting_a_part_may_not(tmp_path: Path) -> None:
     documents = write_documents(tmp_path / "in", {"a": "en", "b": "de"})
+    over = ("--mode", "overwrite")
     assert run(documents, tmp_path / "out") == 0
-    assert run(documents, tmp_path / "out", "--partition_by", "language") == 0
+    assert run(documents, tmp_path / "out", "--partition_by", "language", *over) == 0
     assert folders(tmp_path / "out") == {"by_language=en", "by_language=de"}
     more = write_documents(tmp_path / "more", {"c": "fr"})
     assert run(more, tmp_path / "out", "--source_name", "more") == 0
-    assert run(documents, tmp_path / "out", "--partition_by", "media_type") == 2
+    assert run(documents, tmp_path / "out", "--partition_by", "media_type", *over) == 2
     assert Table(str(tmp_path / "out")).partition_by == ("language",)
 
     assert run(documents, tmp_path / "other", "--partition_by", "language") == 0
-    assert run(documents, tmp_path / "other", "--partition_by", "") == 0
+    assert run(documents, tmp_path / "other", "--partition_by", "") == 2
+    assert run(documents, tmp_path / "other", "--partition_by", "", *over) == 0
     assert folders(tmp_path / "other") == {""}
     assert told(tmp_path / "other") == {"a": "en", "b": "de"}
 

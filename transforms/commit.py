@@ -158,6 +158,7 @@ def _commit(entries: list[FileEntry], run: Run, output: str, chunkers: list[Chun
         by_shard = table.shards in (None, run.shards)
         old = [table.files[path] for path in removed]
         added += differences(store, run, output, old, added, by_shard=by_shard)
+        added.sort(key=lambda entry: entry.path)
         files |= {entry.path: entry for entry in added}
         manifest = _new_manifest(table, files, added, removed, run, records)
         written = [*entries, *(entry for entry in added if entry.tells_of_a_commit)]
