@@ -508,7 +508,7 @@ def test_overwrite_replaces_what_the_run_covers(tmp_path):
     small(tmp_path, a="New a.")
     (docs / "b.md").unlink()
 
-    assert small_run(tmp_path) == 0
+    assert small_run(tmp_path, "--mode", "overwrite") == 0
 
     assert texts(tmp_path) == ["New a."]
     first, second = manifests(tmp_path / "out")
@@ -525,11 +525,11 @@ def test_overwrite_leaves_other_chunkers_and_sources_alone(tmp_path):
     before = digests(tmp_path / "out", "control")
 
     small(tmp_path, a="Text b.")
-    assert small_run(tmp_path) == 0
+    assert small_run(tmp_path, "--mode", "overwrite") == 0
 
     assert texts(tmp_path) == ["Text a.", "Text b.", "Text w."]
     changed = digests(tmp_path / "out", "control").items() - before.items()
-    assert {path.split("/")[0] for path, _ in changed} == {"chunks", "documents"}
+    assert {path.split("/")[0] for path, _ in changed} == {"chunks", "documents", "changes", "deletes"}
     assert {path.split("/")[2] for path, _ in changed} == {"source=documents"}
 
 
@@ -610,7 +610,7 @@ def test_shards_of_a_table_are_kept_and_others_refused(tmp_path, capsys):
     assert digests(tmp_path / "out") == before
 
     (docs / "d0.md").unlink()
-    assert small_run(tmp_path) == 0
+    assert small_run(tmp_path, "--mode", "overwrite") == 0
     assert texts(tmp_path) == [f"Text {n}." for n in range(1, 8)]
     assert manifests(tmp_path / "out")[-1]["shards"] == 4
     parts = {file.name[:19] for file in (tmp_path / "out/chunks").rglob("*.parquet")}
@@ -670,7 +670,7 @@ COMMAND = """
 def test_interrupted_run_leaves_the_table_as_it_was(tmp_path, workers):
     small(tmp_path, a="Old text.")
     assert small_run(tmp_path) == 0
-    small(tmp_path, a="New text.", b="More text.")
+    small(tmp_path, a="New and longer text.", b="More text.")
     output, started = tmp_path / "out", tmp_path / "started"
     before = digests(output)
     script = tmp_path / "command.py"
@@ -699,7 +699,7 @@ def test_interrupted_run_leaves_the_table_as_it_was(tmp_path, workers):
                 os.killpg(process.pid, signal.SIGKILL)
 
     assert small_run(tmp_path) == 0
-    assert texts(tmp_path) == ["More text.", "New text."]
+    assert texts(tmp_path) == ["More text.", "New and longer text."]
 
 
 def wait_until(condition, seconds):

@@ -208,7 +208,7 @@ def test_a_run_replaces_the_partitions_of_all_its_chunkers_even_by_nothing(corpu
     assert run(corpus) == 0
     (corpus / "docs/ports.csv").unlink()
     (corpus / "docs/guides/tides.md").rename(corpus / "docs/tides.md")
-    assert run(corpus) == 0
+    assert run(corpus, "--mode", "overwrite") == 0
     current = json.loads(sorted((corpus / "out/control/commits").glob("*.json"))[-1].read_text())
     assert current["totals"]["documents"]["rows"] == 2
     listed = [entry["path"] for entry in current["added"] if entry["path"].startswith("chunks/")]

@@ -209,8 +209,7 @@ def _stays(table: Table, entries: list[FileEntry], run: Run, chunkers: Iterable[
         for path, entry in table.files.items()
         if path in own or entry.tells_of_a_commit or (not replaces(entry) and (entry.rows or not chunks))
     }
-    others = stays.keys() - own
-    others = {path for path in others if not table.files[path].tells_of_a_commit}
+    others = {path for path, entry in stays.items() if path not in own and not entry.tells_of_a_commit}
     if others and run.mode == "error_if_exists":
         raise CommitError(f"run {run.run_id}: the output holds a table, and the mode is error_if_exists")
     if others and table.shards != run.shards:

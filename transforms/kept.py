@@ -67,7 +67,7 @@ def _taken(store: Store, files: Sequence[FileEntry], run: Run) -> dict[tuple[str
             *(rows[name].to_pylist() for name in columns), strict=True
         ):
             # What the same run appended before is what it is about to write again.
-            again = run.mode == "append" and run_id == run.run_id
+            again = not run.increment and run_id == run.run_id
             if status not in _ABSENT and not again:
                 taken[_chunker_value(entry.partition), document_id] = uri
     return taken
