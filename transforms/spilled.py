@@ -19,7 +19,7 @@ from transforms.sources import ReadTask
 from transforms.table import Store, to_json
 
 # Of a run, what its packs do not hold: the writer adds it.
-_NAMES = ("run_id", "created_at", "job_id")
+_NAMES = ("run_id", "created_at", "job_id", "increment")
 
 
 @dataclass(frozen=True, slots=True)
