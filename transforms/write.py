@@ -62,9 +62,10 @@ class WriteChunks(beam.PTransform[PCollection[DocumentChunks | DeadLetter], PCol
         """
         # A shard that only loses rows is written anew too.
         shards = self.run.increment.retired_shards if self.run.increment else ()
-        retired = packs.pipeline | "Retired" >> beam.Create([(shard, b"") for shard in shards])
+        empty = beam.Create([(shard, b"") for shard in shards]).with_output_types(tuple[int, Any])
+        retired = packs.pipeline | "Retired" >> empty
         entries = (
-            (packs, retired.with_output_types(tuple[int, Any]))
+            (packs, retired)
             | "AllShards" >> beam.Flatten()
             | "ByShard" >> beam.GroupByKey()
             | "WriteShard"
