@@ -63,7 +63,7 @@ def prepare(settings: RunSettings) -> Job:
     filesystem(job.output, setting="output")  # refuses credentials, which no later message may then show
     files = _matched(settings)
     _check_apart(job, files)
-    _check_report(job.report)
+    check_report(job.report)
     created_at = _logical_time(job.run_time, files)
     # Fails here rather than on every worker if the tokenizer cannot be loaded.
     for chunker in settings.chunking.chunkers:
@@ -238,8 +238,15 @@ def _partition_by(settings: RunSettings, mode: WriteMode, table: Table) -> tuple
     return job.partition_by
 
 
-def _check_report(report: str | None) -> None:
-    """Refuse a report that could not be written once the run is committed."""
+def check_report(report: str | None) -> None:
+    """Refuse a report that could not be written once there is one.
+
+    Args:
+        report: File to write it to.
+
+    Raises:
+        ConfigError: If it cannot be written there.
+    """
     if report is None:
         return
     path = Path(report)

@@ -231,6 +231,26 @@ def _history(arguments: Sequence[str]) -> int:
     return _OK
 
 
+def _compact(arguments: Sequence[str]) -> int:
+    """Merge the small files of a table, and change its number of shards, as a commit with the same rows."""
+    from pipelines.chunk_corpus import check_report
+    from transforms.compact import compact, summary
+
+    parser = _parser("compact", _compact)
+    parser.add_argument("table", help="root of the table")
+    parser.add_argument(
+        "--shards", type=_count, help="shards that it is to have (default: as many as it has)"
+    )
+    parser.add_argument("--report", help="file to write the report to, as JSON")
+    flags = parser.parse_args(arguments)
+    check_report(flags.report)
+    report = compact(flags.table, flags.shards)
+    if flags.report:
+        Path(flags.report).write_text(json.dumps(report, indent=1) + "\n", "utf-8")
+    print(summary(report))
+    return _OK
+
+
 def _vacuum(arguments: Sequence[str]) -> int:
     """Remove replaced files and what broken runs left; earlier commits cannot be read any more then."""
     from time import time
@@ -266,6 +286,7 @@ _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "chunkers": _chunkers,
     "verify": _verify,
     "history": _history,
+    "compact": _compact,
     "vacuum": _vacuum,
 }
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from crashes import DeathError, copy, dying, tree
 
 from transforms import commit as commit_module
 from transforms import shards as shards_module
@@ -29,7 +29,6 @@ from transforms.records import Chunk, DeadLetter, Document, DocumentChunks, Sour
 from transforms.run_report import Report
 from transforms.schemas import CHUNKERS, CHUNKS, SCHEMAS
 from transforms.shards import FileEntry, write_shard
-from transforms.storage import filesystem
 
 CHUNKER = ChunkerRecord("recursive", 1, "0123456789abcdef", '{"chunk_size":10}', "characters", "ff", 10)
 OTHER = replace(CHUNKER, hash="fedcba9876543210")
@@ -64,12 +63,6 @@ def stage(output: str, run: Run, *elements: Element) -> list[FileEntry]:
 def write(output: str, run: Run, *elements: Element) -> Report:
     """Write `elements` and commit them."""
     return commit(stage(output, run, *elements), run, output, [CHUNKER])
-
-
-def tree(output: str) -> dict[str, bytes]:
-    """All files below `output`, by relative path."""
-    fs, root = filesystem(output)
-    return {path[len(root) + 1 :]: fs.cat_file(path) for path in fs.find(root)} if fs.exists(root) else {}
 
 
 def texts(output: str) -> list[str]:
@@ -280,52 +273,6 @@ def test_a_rerun_with_other_shards_or_settings_never_mixes_with_the_run_before(t
 # Crashes: after every single operation on the store.
 
 
-class DeathError(Exception):
-    """The process is gone."""
-
-
-class Dying:
-    """A file system whose process dies in the middle of its n-th operation; nothing works from then on."""
-
-    OPERATIONS = frozenset({"cat_file", "info", "ls", "makedirs", "mv", "open", "pipe_file", "rm", "rm_file"})
-
-    def __init__(self, fs: fsspec.AbstractFileSystem, alive: list[int]) -> None:
-        self._fs = fs
-        self._alive = alive
-        self._lock = threading.Lock()
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._fs, name)
-        return self._guarded(name, found) if name in self.OPERATIONS else found
-
-    def _guarded(self, name: str, operation: Callable[..., Any]) -> Callable[..., Any]:
-        def guarded(path: str, *args: Any, **options: Any) -> Any:
-            with self._lock:
-                self._alive[0] -= 1
-                alive = self._alive[0]
-            if alive >= 0:
-                return operation(path, *args, **options)
-            if alive == -1 and name == "rm":  # half of the folder is gone
-                for half in self._fs.find(path)[::2]:
-                    self._fs.rm_file(half)
-            if alive == -1 and name == "pipe_file" and getattr(self._fs, "local_file", False):
-                self._fs.pipe_file(path, args[0][: len(args[0]) // 2])  # half of the file is written
-            raise DeathError(name)
-
-        return guarded
-
-
-def copy(source: str, target: str) -> None:
-    """Copy a whole output."""
-    if source.startswith("memory:"):
-        fs = fsspec.filesystem("memory")
-        for path, data in tree(source).items():
-            fs.pipe_file(f"{target.removeprefix('memory:/')}/{path}", data)
-    else:
-        Path(source).mkdir(exist_ok=True)
-        shutil.copytree(source, target)
-
-
 CRASHES = {
     "first run": ([], FIRST, [cut("a", "A"), DeadLetter("x", "read", "broken", "m", Source("corpus"))]),
     "overwrite": ([cut("a", "old"), cut("b", "B", "other")], SECOND, [cut("a", "new"), cut("c", "C")]),
@@ -381,12 +328,6 @@ def test_a_crash_at_any_point_leaves_the_old_table_or_the_new_one(
         pytest.fail("the commit never came to its end")
     assert tree(crashed) == new
     assert operations > 10
-
-
-def dying(uri: str, alive: list[int]) -> tuple[Any, str]:
-    """`filesystem`, of a process that dies."""
-    fs, path = filesystem(uri)
-    return Dying(fs, alive), path
 
 
 def test_what_a_crashed_run_did_not_remove_the_next_run_removes(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
@@ -25,7 +25,7 @@ from transforms.partitions import check_counts, check_known
 from transforms.provenance import ChunkerRecord, Run, WriteMode
 from transforms.run_report import Report
 from transforms.schemas import CHUNKERS, SCHEMAS, fingerprint
-from transforms.shards import FileEntry, chunker_value, prepare, run_name, slug, staging, write_empty
+from transforms.shards import STAGING, FileEntry, chunker_value, prepare, run_name, slug, staging, write_empty
 from transforms.storage import filesystem, public_uri
 from transforms.table import COMMITS, DATA_FILE, Manifest, Store, Table, each, read_manifest, to_json
 
@@ -119,19 +119,55 @@ def commit(
         raise
 
 
-def abort(output: str, run_id: str, *, keep_waves: bool = False) -> None:
+def finish(table: Table, output: str) -> None:
+    """Do what is left to do after the last commit of a table, if it was cut off."""
+    if table.last:
+        _finish(Store(output, table.last["run_id"]), table.last)
+
+
+def rewrite(table: Table, files: Mapping[str, FileEntry], run: Run, output: str, report: Report) -> None:
+    """Put other files with the same rows in the place of those of a table, as the commit after it.
+
+    Args:
+        table: The table as it was when the files were read.
+        files: All files that it is to have, by path.
+        run: The run that staged the new ones.
+        output: Root of the table.
+        report: The report of the run.
+
+    Raises:
+        CommitError: If there has been another commit.
+    """
+    store = Store(output, run.run_id)
+    added = [files[path] for path in sorted(files.keys() - table.files.keys())]
+    removed = sorted(table.files.keys() - files.keys())
+    last: Manifest = table.last or {}
+    chunkers = {value: ChunkerRecord(**facts) for value, facts in last["chunkers"].items()}
+    manifest = _new_manifest(table, dict(files), added, removed, run, chunkers)
+    store.write(_pending_report(manifest), to_json(report))
+    _move(store, added)
+    _publish(store, manifest)
+    _finish(store, manifest)
+    store.clear_staging()
+
+
+def abort(output: str, run_id: str, moved: Iterable[str] = (), *, keep_waves: bool = False) -> None:
     """Remove what a run left that was not committed: its staging, and files it had already moved.
 
     Args:
         output: Root of the table.
         run_id: The run.
+        moved: Files that it may have moved, besides those that its staging tells of.
         keep_waves: Whether to leave the waves that are done, for a rerun to go on with.
     """
     store, table = Store(output, run_id), Table(output)
     if table.last and table.last["run_id"] == run_id:
         _finish(store, table.last)
-    moves = json.loads(store.read(f"{store.staging}/{_MOVES}") or b"[]")
-    store.remove(path for path in moves if DATA_FILE.fullmatch(path) and path not in table.files)
+    moves = {*moved, *_moves(store, store.staging)}
+    # Two that compact the same rows move the same files, and one of them may be about to commit them.
+    others = {f"{STAGING}/{name}" for name in store.names(STAGING)} - {store.staging}
+    spared = {*table.files, *(path for folder in others for path in _moves(store, folder))}
+    store.remove(path for path in moves - spared if DATA_FILE.fullmatch(path))
     store.clear_staging(keep_waves=keep_waves)
 
 
@@ -304,6 +340,11 @@ def _add_chunkers(store: Store, chunkers: dict[str, ChunkerRecord], run: Run) ->
             sink = pa.BufferOutputStream()
             pq.write_table(pa.Table.from_pylist([row], schema=CHUNKERS), sink, compression="zstd")
             store.write(path, sink.getvalue().to_pybytes())
+
+
+def _moves(store: Store, folder: str) -> list[str]:
+    """The files that a run has moved or is about to, by the folder of its staging."""
+    return list(json.loads(store.read(f"{folder}/{_MOVES}") or b"[]"))
 
 
 def _move(store: Store, entries: list[FileEntry]) -> None:

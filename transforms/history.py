@@ -11,10 +11,9 @@ import pyarrow.dataset as ds
 
 from transforms.errors import ConfigError
 from transforms.schemas import CHUNKS, SCHEMAS
-from transforms.storage import filesystem, public_uri
-from transforms.table import DATA_FILE, REPLACED, Manifest, Store, Table, each
-
-_STAGING = "control/staging"
+from transforms.shards import STAGING
+from transforms.storage import filesystem
+from transforms.table import DATA_FILE, REPLACED, Manifest, Store, Table, each, existing_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +127,7 @@ def vacuum(output: str, before: int, *, dry_run: bool = False) -> list[str]:
     store = Store(output, "vacuum")
     strays = [
         path
-        for folder in (REPLACED, _STAGING, *SCHEMAS)
+        for folder in (REPLACED, STAGING, *SCHEMAS)
         for path, changed_at in store.walk(folder)
         if changed_at < before and path not in table.files and _is_ours(path)
     ]
@@ -138,9 +137,7 @@ def vacuum(output: str, before: int, *, dry_run: bool = False) -> list[str]:
 
 
 def _existing(output: str, at: int | str | None = None) -> Table:
-    table = Table(output)
-    if not table.exists:
-        raise ConfigError("table", public_uri(output), "holds no table")
+    table = existing_table(output)
     if at is None:
         return table
     for manifest in table.manifests:
@@ -172,4 +169,4 @@ def _place(store: Store, path: str) -> Iterator[str]:
 
 def _is_ours(path: str) -> bool:
     """Whether this program made a file: nothing that others put beside the table is ever removed."""
-    return path.startswith(f"{_STAGING}/") or bool(DATA_FILE.fullmatch(path.removeprefix(f"{REPLACED}/")))
+    return path.startswith(f"{STAGING}/") or bool(DATA_FILE.fullmatch(path.removeprefix(f"{REPLACED}/")))

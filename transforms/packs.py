@@ -28,17 +28,17 @@ STEP = 16  # chunks between two looks at the size
 Pack = tuple[int, bytes]
 
 
-def _wide(kind: pa.DataType) -> pa.DataType:
+def wide(kind: pa.DataType) -> pa.DataType:
     """`kind` with 64-bit offsets, since one column of a shard may hold more than 2 GiB of text."""
     if pa.types.is_string(kind):
         return pa.large_string()
     if pa.types.is_list(kind):
-        return pa.list_(pa.field("element", _wide(kind.value_type)))
+        return pa.list_(pa.field("element", wide(kind.value_type)))
     return kind
 
 
 def _schema(kind: str, own: Mapping[str, pa.DataType], fields: Iterable[pa.Field[Any]]) -> pa.Schema:
-    columns = {**own, **{f.name: _wide(f.type) for f in fields}}
+    columns = {**own, **{f.name: wide(f.type) for f in fields}}
     return pa.schema(list(columns.items()), metadata={"kind": kind})
 
 
@@ -161,11 +161,11 @@ def read_packs(packs: Iterable[bytes], chunks: Iterable[pa.RecordBatch] = ()) ->
     for pack in filter(None, packs):
         with pa.ipc.open_stream(pack) as reader:
             batches[reader.schema.metadata[b"kind"].decode()].extend(reader)
-    return {kind: _merge(schema, batches.pop(kind)) for kind, schema in PACKS.items()}
+    return {kind: merge(schema, batches.pop(kind)) for kind, schema in PACKS.items()}
 
 
-def _merge(schema: pa.Schema, batches: list[pa.RecordBatch]) -> pa.Table:
-    """One array for each column; the parts of a column are freed before the next is merged."""
+def merge(schema: pa.Schema, batches: list[pa.RecordBatch]) -> pa.Table:
+    """One array for each column; the parts of a column are freed before the next is merged, and `batches` is empty."""
     columns = [[batch.column(f.name) for batch in batches] or [pa.array([], f.type)] for f in schema]
     batches.clear()
     return pa.table([pa.concat_arrays(columns.pop(0)) for _ in schema], schema=schema)

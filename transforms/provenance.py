@@ -9,6 +9,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Literal
 
 WriteMode = Literal["incremental", "overwrite", "append", "error_if_exists"]
+# A commit that no run of the job makes.
+CommitMode = WriteMode | Literal["compact"]
 Cleanup = Literal["none", "incremental", "full", "scoped_full"]
 
 
@@ -86,7 +88,7 @@ class Run:
 
     run_id: str
     created_at: int
-    mode: WriteMode = "overwrite"
+    mode: CommitMode = "overwrite"
     shards: int = 1
     source_name: str | None = None
     job_id: str | None = None

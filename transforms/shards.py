@@ -138,9 +138,12 @@ def chunker_value(chunker: ChunkerRecord | None) -> str:
     return f"{slug(chunker.name)}-{chunker.hash[:12]}" if chunker else MISSING
 
 
+STAGING = "control/staging"
+
+
 def staging(run_id: str) -> str:
     """Folder of a run's staged files, relative to the output."""
-    return f"control/staging/{run_name(run_id)}"
+    return f"{STAGING}/{run_name(run_id)}"
 
 
 def run_name(run_id: str) -> str:
@@ -283,6 +286,33 @@ def write_ids(
     # Plain encodings, since every reader of the table has to know them, and ids do not get smaller by others.
     layout = Layout(profile="compat")
     yield from _ShardWriter(shard, run, output, layout).write_ids(kind, partition, chunker, ids)
+
+
+def write_rows(
+    kind: Kind,
+    shard: int,
+    folder: str,
+    chunker: str | None,
+    rows: pa.Table,
+    order: Ints,
+    run: Run,
+    output: str,
+    layout: Layout = STANDARD,
+) -> Iterator[FileEntry]:
+    """Stage rows that the table has already as files of one shard in one folder.
+
+    Args:
+        kind: The table they belong to.
+        shard: Number of the shard.
+        folder: The folder, below that of the kind.
+        chunker: Its chunker, as canonical JSON.
+        rows: The rows, with all columns of their kind, in one array for each.
+        order: Their positions, in the order of the files.
+        run: The run.
+        output: Root of the table.
+        layout: How files are cut and encoded.
+    """
+    yield from _ShardWriter(shard, run, output, layout).write_rows(kind, folder, chunker, rows, order)
 
 
 _PLACE = ("document_id", "source_uri", "source_row")
@@ -453,11 +483,16 @@ def _running(values: Ints) -> Ints:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(values, dtype=np.int64)])
 
 
-def _weights(rows: pa.Table) -> Ints:
+_OF_ROWS = {name for schema in PACKS.values() for name in schema.names}
+
+
+def _weights(kind: Kind, rows: pa.Table) -> Ints:
+    """Raw bytes of each row, about: the same for new rows and for those that come from a file."""
     total = np.zeros(len(rows), np.int64)
-    for column in rows.columns:
-        # Together they would be a copy of all texts.
-        total += np.concatenate([total[:0], *map(_row_bytes, column.chunks)])
+    for name in SCHEMAS[kind].names:
+        if name in _OF_ROWS and name in rows.column_names:
+            # Together the chunks would be a copy of all texts.
+            total += np.concatenate([total[:0], *map(_row_bytes, rows[name].chunks)])
     return total
 
 
@@ -674,7 +709,7 @@ class _ShardWriter:
         rank = rank[order]
 
         shared = filed.rows.select([*SHARED, *_SIGNATURE.names])
-        weights = _weights(chunks)[order] + _weights(shared.select(SHARED))[rank]
+        weights = _weights("chunks", chunks)[order] + _weights("chunks", shared)[rank]
 
         def rows(start: int, stop: int) -> pa.Table:
             own = chunks.take(order[start:stop])
@@ -690,7 +725,7 @@ class _ShardWriter:
         def rows(start: int, stop: int) -> pa.Table:
             return filed.rows.slice(start, stop - start)
 
-        yield from self._write(kind, filed.partitions, filed.numbers, _weights(filed.rows), rows)
+        yield from self._write(kind, filed.partitions, filed.numbers, _weights(kind, filed.rows), rows)
 
     def write_ids(
         self, kind: Kind, partition: str, chunker: str | None, ids: pa.Table
@@ -703,7 +738,19 @@ class _ShardWriter:
         def part(start: int, stop: int) -> pa.Table:
             return rows.slice(start, stop - start)
 
-        yield from self._write(kind, [(partition, chunker)], numbers, _weights(ids), part)
+        yield from self._write(kind, [(partition, chunker)], numbers, _weights(kind, ids), part)
+
+    def write_rows(
+        self, kind: Kind, folder: str, chunker: str | None, rows: pa.Table, order: Ints
+    ) -> Iterator[FileEntry]:
+        """Rows that the table has already."""
+        numbers = np.zeros(len(rows), np.int64)
+        weights = _weights(kind, rows)[order]
+
+        def part(start: int, stop: int) -> pa.Table:
+            return _with(rows.take(order[start:stop]), _SIGNATURE, kept=True)
+
+        yield from self._write(kind, [(folder, chunker)], numbers, weights, part)
 
     def write_empty(self, chunker: str | None) -> FileEntry:
         """A chunk file without rows."""

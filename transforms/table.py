@@ -12,7 +12,7 @@ from time import monotonic, sleep
 from typing import IO, Any, TypeVar
 from uuid import uuid4
 
-from transforms.errors import CommitError
+from transforms.errors import CommitError, ConfigError
 from transforms.provenance import canonical_json
 from transforms.shards import FileEntry, prepare, staging
 from transforms.storage import changed_at, filesystem, public_uri
@@ -238,6 +238,22 @@ class Table:
     def partition_by(self) -> tuple[str, ...]:
         """Keys of the further folders of the chunks."""
         return tuple(self.last.get("partition_by", ())) if self.last else ()
+
+
+def existing_table(output: str) -> Table:
+    """What the manifests say the table is.
+
+    Args:
+        output: Root of the table.
+
+    Raises:
+        ConfigError: If there is no table.
+        CommitError: If a manifest is missing, or is none.
+    """
+    table = Table(output)
+    if not table.exists:
+        raise ConfigError("table", public_uri(output), "holds no table")
+    return table
 
 
 def read_manifest(store: Store, path: str) -> Manifest | None:
