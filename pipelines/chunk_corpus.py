@@ -166,7 +166,8 @@ def run(job: Job) -> Report | None:
     report = read_report(settings.job.output, job.run.run_id)
     if report and report == earlier:
         # The table held all of it already, and the report of the run that wrote it stays.
-        report = {**report, "outcome": "unchanged", "replaced_files": 0}
+        sources = dict(job.plan.increment.sources) if job.plan else report["sources"]
+        report = {**report, "outcome": "unchanged", "replaced_files": 0, "sources": sources}
     engines = [name.partition("engine:")[2] for name in sorted(result.counters) if "engine:" in name]
     if report is None:
         return None

@@ -49,7 +49,7 @@ CHECKS: Mapping[str, str] = {
     "rows": "A file has as many rows as the manifest says.",
     "schema": "A file has the schema of its kind.",
     "foreign": "No data file is there that no manifest names.",
-    "staging": "No staged file is left, but for the waves of a run that may go on.",
+    "staging": "No staged file is left, but for waves and lists of what to retire of a run that may go on.",
     "chunkers": "The chunker that a file tells of is in `chunkers/`.",
     "order": "Rows are sorted by document, chunks by document and index.",
     "shard": "A document is in the shard of its id.",
@@ -407,7 +407,7 @@ class _Proof:
                 if path not in table.files:
                     self._note_file(path, "foreign", "no manifest names it")
         for path in self._found("control/staging"):
-            if "/waves/" in path:
+            if "/waves/" in path or "/retired/" in path:
                 continue  # another run will go on with them
             self._note_file(path, "staging", "is left of a run that was cut off or is at work")
 
