@@ -1,13 +1,20 @@
 """Whatever breaks a run off: readers see the old table or the new one, and the same run finishes it."""
 
+import gc
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from faults import MODES
 
 pytest.importorskip("apache_beam")
+
+from faults import MODES, in_folder, in_manifest
+
+from pipelines import runners
+from pipelines.cli import main as chunkmill
 
 SCRIPT = Path(__file__).with_name("faults.py")
 
@@ -32,3 +39,49 @@ def test_a_run_that_is_killed_at_any_moment_leaves_a_whole_table_and_is_finished
 def test_a_run_survives(fault, mode):
     status, printed = broken_off(fault, mode, 1 if fault == "worker killed" else 3)
     assert status == 0, printed
+
+
+# What a worker of Spark does at its start: each shard fails once, when its files are written.
+FAILING = """
+from pathlib import Path
+import transforms.write
+
+write_shard = transforms.write.write_shard
+
+
+def failing_once(shard, *settings):
+    entries = write_shard(shard, *settings)
+    try:
+        Path({folder!r}, str(shard)).touch(exist_ok=False)
+    except FileExistsError:
+        return entries
+    raise RuntimeError("the task fails once its files are written")
+
+
+transforms.write.write_shard = failing_once
+"""
+
+
+@pytest.mark.filterwarnings("ignore:unclosed file <_io.BufferedReader:ResourceWarning")  # Beam's job server
+def test_a_task_of_spark_that_fails_is_tried_again_and_writes_no_row_twice(tmp_path, monkeypatch, request):
+    missing = [
+        name for name, there in (("java", shutil.which("java")), ("jar", runners._cached_jar())) if not there
+    ]
+    if missing:
+        left_out = f"{request.node.name} not run: missing {' and '.join(missing)}"
+        (pytest.fail if os.environ.get("CHUNKMILL_REQUIRE_SPARK") == "1" else pytest.skip)(left_out)
+    docs, failed = tmp_path / "in", tmp_path / "failed"
+    docs.mkdir()
+    failed.mkdir()
+    for number in range(12):
+        (docs / f"{number}.txt").write_text(f"Ship {number} is in port. " * 40)
+    monkeypatch.setattr(runners, "_WORKER", FAILING.format(folder=str(failed)) + runners._WORKER)
+    command = ["run", "--input", str(docs), "--tokenizer", "character", "--chunk_size", "80", "--shards", "3"]
+
+    assert chunkmill([*command, "--output", str(tmp_path / "out"), "--runner", "SparkRunner"]) == 0
+
+    assert len([*failed.iterdir()]) == 3
+    assert chunkmill([*command, "--output", str(tmp_path / "calm")]) == 0
+    assert in_folder(tmp_path / "out") == in_manifest(tmp_path / "out") == in_folder(tmp_path / "calm")
+    assert not [path for path in (tmp_path / "out/control/staging").rglob("*") if path.is_file()]
+    gc.collect()
