@@ -6,7 +6,7 @@ than the parse, so the functions of cmark are called as they are. Its version is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 from multimark._binding import ffi, lib
@@ -27,6 +27,10 @@ _KINDS: dict[int, BlockKind] = {
 # An image can stand in a link.
 _MAY_SHOW = frozenset({lib.CMARK_NODE_IMAGE, lib.CMARK_NODE_LINK})
 _MOVED = frozenset({"paragraph", "table"})
+_IMAGE = frozenset({lib.CMARK_NODE_IMAGE})
+# Blocks that hold only inlines, or lines that are no part of an item's own.
+_WHOLE = frozenset(_KINDS) - {lib.CMARK_NODE_ITEM}
+_KNOWN = frozenset({*_KINDS, lib.CMARK_NODE_LIST})
 _BREAKS = frozenset({lib.CMARK_NODE_SOFTBREAK, lib.CMARK_NODE_LINEBREAK})
 _WRITTEN = frozenset({lib.CMARK_NODE_TEXT, lib.CMARK_NODE_CODE})
 
@@ -61,6 +65,8 @@ class MarkdownBlock(NamedTuple):
 def top_level(text: str) -> Iterator[MarkdownBlock]:
     """The blocks of a Markdown text, in order; what is between them is blank, or defines links.
 
+    Code and tables in an item of a list are blocks of their own, between the parts of the item.
+
     Args:
         text: The text; its lines end in LF, CRLF or CR.
     """
@@ -74,7 +80,8 @@ def top_level(text: str) -> Iterator[MarkdownBlock]:
     try:
         for node in _children(tree):
             if lib.cmark_node_get_type(node) == lib.CMARK_NODE_LIST:
-                yield from map(_block, _children(node))
+                for item in _children(node):
+                    yield from _item(item)
             else:
                 yield _block(node)
     finally:
@@ -100,6 +107,21 @@ def _block(node: _Node) -> MarkdownBlock:
     if kind == "paragraph":
         return MarkdownBlock(kind, *lines, images=_images(node))
     return MarkdownBlock(kind, *lines)
+
+
+def _item(item: _Node) -> Iterator[MarkdownBlock]:
+    """An item of a list, and the code and the tables in it, with the line that they begin in."""
+    first, last = _told(item)
+    for node, kind in _inside(item, skipped=_WHOLE):
+        if kind == lib.CMARK_NODE_CODE_BLOCK or kind not in _KNOWN:
+            block = _block(node)
+            if block.first >= first:
+                if block.first > first:
+                    yield MarkdownBlock("list_item", first, block.first)
+                yield block
+                first = block.last
+    if last > first:
+        yield MarkdownBlock("list_item", first, last)
 
 
 def _told(node: _Node) -> tuple[int, int]:
@@ -135,7 +157,7 @@ def _images(paragraph: _Node) -> tuple[str, ...] | None:
         return None
     images: list[str] = []
     found = False
-    for node, kind in _inside(paragraph, skipped=lib.CMARK_NODE_IMAGE):
+    for node, kind in _inside(paragraph, skipped=_IMAGE):
         if kind == lib.CMARK_NODE_IMAGE:
             found = True
             url = lib.cmark_node_get_url(node)
@@ -148,13 +170,13 @@ def _images(paragraph: _Node) -> tuple[str, ...] | None:
     return tuple(images) if found else None
 
 
-def _inside(node: _Node, skipped: int | None = None) -> Iterator[tuple[_Node, int]]:
-    """The nodes below one, in reading order, with their types; those below a `skipped` one are left out."""
+def _inside(node: _Node, skipped: Collection[int] = ()) -> Iterator[tuple[_Node, int]]:
+    """The nodes below one, in reading order, with their types; those below one of a `skipped` type are left out."""
     child = lib.cmark_node_first_child(node)
     while child:
         kind = lib.cmark_node_get_type(child)
         yield child, kind
-        below = None if kind == skipped else lib.cmark_node_first_child(child)
+        below = None if kind in skipped else lib.cmark_node_first_child(child)
         if below:
             child = below
             continue

@@ -29,11 +29,12 @@ _TABLE_TAG = re.compile(r"<(/?)table(?=[\s/>])", re.IGNORECASE)
 def parse_markdown(text: str) -> tuple[tuple[Block, ...], Mapping[str, object]]:
     """Top-level blocks of a Markdown text, and its front matter as `front_matter` where it has any.
 
-    Headings are those of CommonMark outside every other block. A list gives a block for each of its items,
-    and a paragraph of nothing but images is a `figure`. HTML that begins with `<table` is a table, up to its
-    `</table>` if there is one before the next heading. A block begins with the indentation of its first line
-    and ends before the newline of its last. Every character that is not white space is in one block: what is
-    markup only, such as link definitions and front matter, is in blocks `other`.
+    Headings are those of CommonMark outside every other block. A list gives a block for each of its items, or for
+    the parts of an item between the code and the tables in it, which are blocks too. A paragraph of nothing but
+    images is a `figure`. HTML that begins with `<table` is a table, up to its `</table>` if there is one before the
+    next heading. A block begins with the indentation of its first line and ends before the newline of its last.
+    Every character that is not white space is in one block: what is markup only, such as link definitions and front
+    matter, is in blocks `other`.
 
     The title of a heading is its text without markup, or the first 1,000 characters of that.
 
