@@ -644,6 +644,21 @@ def test_an_id_may_go_from_one_file_to_another_in_one_run(corpus: Corpus) -> Non
     corpus.check()
 
 
+def test_a_document_may_leave_one_data_set_and_come_with_another(corpus: Corpus) -> None:
+    corpus.run()
+    os.rename(corpus.docs / "oak.txt", corpus.docs.parent / "oak.txt")
+    corpus.run(cleanup="full")
+    os.rename(corpus.docs.parent / "oak.txt", corpus.docs / "oak.txt")
+    corpus.run(source_name="others", input=[f"{corpus.docs}/oak.txt"])
+    assert {row["source_name"] for row in corpus.rows("documents") if row["status"] == "deleted"} == {
+        "documents"
+    }
+    assert {row["source_name"] for row in corpus.rows() if row["source_uri"].endswith("oak.txt")} == {
+        "others"
+    }
+    assert verify(str(corpus.output)).ok
+
+
 # Those who follow the commits.
 
 

@@ -781,9 +781,10 @@ def _ledger_faults(chunks: Sequence[_Chunk], standing: Sequence[_Entry]) -> Iter
 
 
 def _deleted_faults(entries: Sequence[_Entry]) -> Iterator[Fault]:
-    listed = [entry for entry in entries if entry.status != "failed"]
-    for entry in listed:
-        if entry.status == "deleted" and (len(listed) > 1 or entry.chunk_count):
+    # What left one source may stand in another: no run writes the ledger of a source that it does not cover.
+    listed = Counter(entry.source_name for entry in entries if entry.status != "failed")
+    for entry in entries:
+        if entry.status == "deleted" and (listed[entry.source_name] > 1 or entry.chunk_count):
             yield _fault(
                 entry, "ledger", "says that a document is deleted that is listed again or has chunks"
             )
