@@ -196,7 +196,8 @@ def _defaults(chunker: Any) -> dict[str, object]:
 def _verify(arguments: Sequence[str]) -> int:
     """Prove a table again: its files, its rows and, with the documents at hand, the laws."""
     from pipelines.options import add_reading_flags, reading_settings
-    from transforms.history import reading_of
+    from transforms.errors import ConfigError
+    from transforms.history import reading_of, source_names
     from transforms.sources import match
     from transforms.verify import verify
 
@@ -207,6 +208,9 @@ def _verify(arguments: Sequence[str]) -> int:
     parser.add_argument("--format", choices=("text", "json"), default="text")
     add_reading_flags(parser)
     flags = vars(parser.parse_args(arguments))
+    if flags["input"] and "source_name" not in flags and len(held := source_names(flags["table"])) > 1:
+        message = f"is needed with --input, since the table holds {', '.join(held)}"
+        raise ConfigError("source_name", None, message)
     # Documents are read again as they were read, unless flags say otherwise.
     recorded = reading_of(flags["table"], flags.get("source_name")) if flags["input"] else {}
     read, parse = reading_settings({**recorded, **flags})

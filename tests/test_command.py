@@ -547,6 +547,24 @@ def test_verify_reads_documents_as_the_table_says_unless_flags_do(tmp_path, docs
     assert "text_sha256" in capsys.readouterr().out
 
 
+def test_verify_asks_which_of_several_sources_the_inputs_are(tmp_path, docs, capsys):
+    news = tmp_path / "news"
+    news.mkdir()
+    (news / "today.txt").write_text("News of today.")
+    assert run(tmp_path, "--input", docs) == 0
+    assert run(tmp_path, "--input", news, "--source_name", "news") == 0
+    capsys.readouterr()
+
+    assert command("verify", tmp_path / "out") == 0
+    assert command("verify", tmp_path / "out", "--input", docs) == 2
+    assert (
+        "source_name=None: is needed with --input, since the table holds documents, news"
+        in capsys.readouterr().err
+    )
+    assert command("verify", tmp_path / "out", "--input", docs, "--source_name", "documents") == 0
+    assert command("verify", tmp_path / "out", "--input", news, "--source_name", "news") == 0
+
+
 def test_an_image_that_the_skip_list_names_is_skipped_and_another_is_a_dead_letter(tmp_path, docs, capsys):
     for name in ("logo.png", "font.ttf"):
         (docs / name).write_bytes(b"\x89PNG\r\n\x1a\n\0\0")

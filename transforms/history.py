@@ -11,7 +11,7 @@ import pyarrow.dataset as ds
 
 from transforms.errors import ConfigError
 from transforms.schemas import CHUNKS, SCHEMAS
-from transforms.shards import STAGING
+from transforms.shards import STAGING, slug
 from transforms.storage import filesystem
 from transforms.table import DATA_FILE, REPLACED, Manifest, Store, Table, each, existing_table
 
@@ -63,6 +63,21 @@ def history(output: str) -> list[Commit]:
         CommitError: If a manifest is missing, or is none.
     """
     return [_commit(manifest) for manifest in _existing(output).manifests]
+
+
+def source_names(output: str) -> list[str]:
+    """Names of the sources whose documents a table holds.
+
+    Args:
+        output: Root of the table.
+
+    Raises:
+        CommitError: If a manifest is missing, or is none.
+    """
+    table = Table(output)
+    held = {entry.partition.rpartition("=")[2] for entry in table.files.values() if entry.kind == "documents"}
+    named = {manifest["settings"].get("read", {}).get("source_name") for manifest in table.manifests}
+    return sorted(name for name in named if name and slug(name) in held)
 
 
 def reading_of(output: str, source_name: str | None = None) -> dict[str, Any]:
