@@ -15,10 +15,11 @@ from transforms.commit import abort, check_output, commit, read_report, source_p
 from transforms.errors import ChunkmillError, ConfigError
 from transforms.fingerprint import fingerprint
 from transforms.incremental import Plan, Policy, make_plan, write_retired
+from transforms.parquet_files import Layout
 from transforms.partitions import check_keys
+from transforms.paths import chunker_value
 from transforms.provenance import Run, WriteMode, pipeline_version
 from transforms.run_report import Report, with_seconds
-from transforms.shards import Layout, chunker_value
 from transforms.sources import SourceFile, check_columns, estimated_bytes, match, names
 from transforms.storage import filesystem, public_uri
 from transforms.table import Table

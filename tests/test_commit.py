@@ -24,11 +24,12 @@ from transforms import table as table_module
 from transforms.commit import Table, abort, check_output, commit
 from transforms.errors import CommitError, ConfigError
 from transforms.packs import PackBuilder
+from transforms.paths import FileEntry
 from transforms.provenance import ChunkerRecord, Run
 from transforms.records import Chunk, DeadLetter, Document, DocumentChunks, Source
 from transforms.run_report import Report
 from transforms.schemas import CHUNKERS, CHUNKS, SCHEMAS
-from transforms.shards import FileEntry, write_shard
+from transforms.shards import write_shard
 
 CHUNKER = ChunkerRecord("recursive", 1, "0123456789abcdef", '{"chunk_size":10}', "characters", "ff", 10)
 OTHER = replace(CHUNKER, hash="fedcba9876543210")

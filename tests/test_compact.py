@@ -28,11 +28,12 @@ from transforms.commit import commit
 from transforms.compact import compact
 from transforms.errors import CommitError, ConfigError
 from transforms.packs import PackBuilder, shard_of
+from transforms.parquet_files import STANDARD, Layout
 from transforms.provenance import ChunkerRecord, Run
 from transforms.records import Chunk, DeadLetter, Document, DocumentChunks, Location, Source
 from transforms.run_report import Report
 from transforms.schemas import SCHEMAS
-from transforms.shards import STANDARD, Layout, write_shard
+from transforms.shards import write_shard
 from transforms.table import Table
 
 Element = DocumentChunks | DeadLetter

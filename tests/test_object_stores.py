@@ -38,9 +38,10 @@ from pipelines.options import run_settings  # noqa: E402
 from transforms.commit import commit  # noqa: E402
 from transforms.errors import CommitError, ConfigError  # noqa: E402
 from transforms.packs import PackBuilder  # noqa: E402
+from transforms.paths import FileEntry  # noqa: E402
 from transforms.provenance import ChunkerRecord, Run  # noqa: E402
 from transforms.records import DeadLetter, Source  # noqa: E402
-from transforms.shards import FileEntry, write_shard  # noqa: E402
+from transforms.shards import write_shard  # noqa: E402
 from transforms.storage import filesystem, is_transient  # noqa: E402
 from transforms.table import Store  # noqa: E402
 

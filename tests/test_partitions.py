@@ -17,7 +17,7 @@ from pipelines import read_table
 from pipelines.cli import main
 from transforms.errors import ConfigError
 from transforms.partitions import check_keys, folder_key, folder_values, partition_values
-from transforms.shards import slug
+from transforms.paths import slug
 from transforms.table import Table
 
 ODD = {

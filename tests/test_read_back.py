@@ -25,11 +25,12 @@ from py4j.java_gateway import JavaGateway
 from pipelines import runners
 from transforms.commit import commit
 from transforms.packs import PackBuilder
+from transforms.parquet_files import Layout
 from transforms.partitions import folder_values
 from transforms.provenance import ChunkerRecord, Run
 from transforms.records import Chunk, DeadLetter, Document, DocumentChunks, Location, Source
 from transforms.schemas import SCHEMAS
-from transforms.shards import Layout, write_shard
+from transforms.shards import write_shard
 
 Row = dict[str, Any]
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from transforms.paths import FileEntry
 from transforms.provenance import ChunkerRecord, Run
 from transforms.run_report import Report, build, summary, tally, versions, with_seconds
 from transforms.schemas import CHUNKS, DEAD_LETTERS, DOCUMENTS
-from transforms.shards import FileEntry
 
 CHUNKER = ChunkerRecord("recursive", 1, "0123456789abcdef", '{"chunk_size":10}', "characters", "ff", 10)
 RUN = Run("run", 1_700_000_000_000_000, settings={"strategy": "recursive"})

@@ -22,19 +22,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from transforms.packs import PACKS, PackBuilder
+from transforms.parquet_files import Layout
+from transforms.paths import FileEntry, chunker_value, run_name, slug, staging
 from transforms.provenance import ChunkerRecord, Run
 from transforms.records import Chunk, DeadLetter, Document, DocumentChunks, Source
 from transforms.schemas import SCHEMAS, fingerprint
-from transforms.shards import (
-    FileEntry,
-    Layout,
-    chunker_value,
-    run_name,
-    slug,
-    staging,
-    write_empty,
-    write_shard,
-)
+from transforms.shards import write_empty, write_shard
 
 CHUNKER = ChunkerRecord("recursive", 1, "0123456789abcdef", '{"chunk_size":10}', "characters", "ff", 10)
 OTHER = replace(CHUNKER, name="token", hash="fedcba9876543210")

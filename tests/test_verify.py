@@ -22,11 +22,12 @@ from transforms.commit import Table, commit
 from transforms.errors import ConfigError, DocumentError
 from transforms.fingerprint import chunk_id, text_digest
 from transforms.packs import PackBuilder
+from transforms.parquet_files import STANDARD, Layout
 from transforms.parsers import ParseSettings, parse
 from transforms.provenance import ChunkerRecord, Run
 from transforms.records import Chunk, DeadLetter, Document, DocumentChunks
 from transforms.schemas import SCHEMAS
-from transforms.shards import STANDARD, Layout, write_shard
+from transforms.shards import write_shard
 from transforms.sources import ReadSettings, SourceFile, match
 from transforms.verify import CHECKS, Fault, VerifyReport, verify
 

@@ -16,10 +16,10 @@ from apache_beam.testing.util import assert_that, equal_to
 
 from transforms.commit import Table
 from transforms.errors import CommitError
+from transforms.parquet_files import Layout
 from transforms.provenance import ChunkerRecord, Run
 from transforms.records import Chunk, DeadLetter, Document, DocumentChunks, Source
 from transforms.schemas import CHUNKS
-from transforms.shards import Layout
 from transforms.write import WriteChunks
 
 CHUNKER = ChunkerRecord("recursive", 1, "0123456789abcdef", '{"chunk_size":10}', "characters", "ff", 10)

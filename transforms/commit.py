@@ -22,10 +22,11 @@ from transforms import run_report
 from transforms.differences import differences
 from transforms.errors import CommitError, ConfigError
 from transforms.partitions import check_counts, check_known
+from transforms.paths import STAGING, FileEntry, chunker_value, prepare, run_name, slug, staging
 from transforms.provenance import ChunkerRecord, Run, WriteMode
 from transforms.run_report import Report
 from transforms.schemas import CHUNKERS, SCHEMAS, fingerprint
-from transforms.shards import STAGING, FileEntry, chunker_value, prepare, run_name, slug, staging, write_empty
+from transforms.shards import write_empty
 from transforms.storage import filesystem, public_uri
 from transforms.table import COMMITS, DATA_FILE, Manifest, Store, Table, each, read_manifest, to_json
 

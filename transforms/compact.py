@@ -25,19 +25,20 @@ import pyarrow.parquet as pq
 from transforms.commit import abort, finish, rewrite
 from transforms.errors import CommitError, ConfigError
 from transforms.packs import merge, shard_of, wide
+from transforms.parquet_files import Layout
+from transforms.paths import STAGING, FileEntry, Kind
 from transforms.provenance import Run
+from transforms.rows import PLACE
 from transforms.run_report import Report, versions
 from transforms.schemas import SCHEMAS
-from transforms.shards import STAGING, FileEntry, Kind, Layout, write_rows
+from transforms.shards import write_rows
 from transforms.table import REPLACED, Store, Table, existing_table
 
 _KINDS: tuple[Kind, ...] = ("chunks", "documents", "dead_letters")
 _ROWS = {kind: pa.schema([(f.name, wide(f.type)) for f in SCHEMAS[kind]]) for kind in _KINDS}
 # The order of the rows; that of side tables goes on through all columns, so that it does not depend on the old files.
-_PLACE = ("document_id", "source_uri", "source_row")
 _ORDER = {
-    kind: [*_PLACE, *(name for name in SCHEMAS[kind].names if name not in (*_PLACE, "text"))]
-    for kind in _KINDS
+    kind: [*PLACE, *(name for name in SCHEMAS[kind].names if name not in (*PLACE, "text"))] for kind in _KINDS
 } | {"chunks": ["document_id", "chunk_index"]}
 _MOST_SHARDS = 100_000
 

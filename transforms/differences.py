@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from transforms.paths import FileEntry, Kind
 from transforms.provenance import Run
-from transforms.shards import FileEntry, Kind, write_ids
+from transforms.shards import write_ids
 from transforms.table import Store, each
 
 _COLUMNS = ["chunk_id", "document_id"]

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow.dataset as ds
 
 from transforms.errors import ConfigError
+from transforms.paths import STAGING, slug
 from transforms.schemas import CHUNKS, SCHEMAS
-from transforms.shards import STAGING, slug
 from transforms.storage import filesystem
 from transforms.table import DATA_FILE, REPLACED, Manifest, Store, Table, each, existing_table
 

@@ -20,8 +20,8 @@ from transforms.errors import CommitError, ConfigError
 from transforms.fingerprint import fingerprint
 from transforms.packs import storable
 from transforms.parsers import parsers_of
+from transforms.paths import FileEntry
 from transforms.provenance import Cleanup, Increment, Run
-from transforms.shards import FileEntry
 from transforms.sources import SourceFile, naming
 from transforms.table import Store, Table, each, to_json
 

@@ -14,8 +14,10 @@ import pyarrow.parquet as pq
 
 from transforms.incremental import read_retired
 from transforms.packs import PACKS
+from transforms.paths import FileEntry, slug
 from transforms.provenance import Run
-from transforms.shards import LEDGER, LETTERS, SHARED_BY_CHUNKS, FileEntry, Kept, slug
+from transforms.rows import LEDGER, LETTERS, SHARED_BY_CHUNKS
+from transforms.shards import Kept
 from transforms.table import REPLACED, Store, Table
 
 _BATCH_ROWS = 4096

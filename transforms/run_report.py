@@ -19,7 +19,7 @@ from transforms.provenance import ChunkerRecord, Run, pipeline_version
 from transforms.schemas import SCHEMAS
 
 if TYPE_CHECKING:
-    from transforms.shards import FileEntry
+    from transforms.paths import FileEntry
 
 Report = dict[str, Any]
 

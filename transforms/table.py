@@ -13,8 +13,8 @@ from typing import IO, Any, TypeVar
 from uuid import uuid4
 
 from transforms.errors import CommitError, ConfigError
+from transforms.paths import FileEntry, prepare, staging
 from transforms.provenance import canonical_json
-from transforms.shards import FileEntry, prepare, staging
 from transforms.storage import changed_at, filesystem, public_uri
 
 Manifest = dict[str, Any]

@@ -31,10 +31,10 @@ from transforms.fingerprint import chunk_id, text_digest
 from transforms.packs import Pack, PackBuilder, read_packs, shard_of
 from transforms.parsers import ParseSettings
 from transforms.partitions import column_of, folder_key, folder_values, partition_values
+from transforms.paths import FileEntry, chunker_value, slug
 from transforms.provenance import ChunkerRecord, Run
 from transforms.records import DeadLetter, DocumentChunks, Span
 from transforms.schemas import CHUNKERS, SCHEMAS
-from transforms.shards import FileEntry, chunker_value, slug
 from transforms.sources import ReadSettings, SourceFile
 from transforms.storage import filesystem, is_transient, public_uri
 from transforms.table import Table

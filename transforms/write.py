@@ -15,10 +15,12 @@ from apache_beam.transforms.window import GlobalWindows
 from transforms.commit import commit
 from transforms.kept import kept_rows
 from transforms.packs import Pack, PackBuilder
+from transforms.parquet_files import STANDARD, Layout
+from transforms.paths import FileEntry
 from transforms.provenance import ChunkerRecord, Run
 from transforms.records import DeadLetter, DocumentChunks
 from transforms.run_report import Report
-from transforms.shards import STANDARD, FileEntry, Layout, write_shard
+from transforms.shards import write_shard
 from transforms.spilled import Spilled
 from transforms.stage import Timed
 
