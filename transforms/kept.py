@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from transforms.incremental import read_retired
 from transforms.packs import PACKS
+from transforms.partitions import folder_values
 from transforms.paths import FileEntry, slug
 from transforms.provenance import Run
 from transforms.rows import LEDGER, LETTERS, SHARED_BY_CHUNKS
@@ -63,6 +64,7 @@ def _taken(store: Store, files: Sequence[FileEntry], run: Run) -> dict[tuple[str
         replaced = run.mode == "overwrite" and entry.partition.endswith(f"/source={slug(run.source_name)}")
         if entry.kind != "documents" or replaced:
             continue
+        chunker = folder_values(entry.partition)["chunker"]
         with _open(store, entry) as file:
             rows = pq.read_table(file, columns=list(columns), partitioning=None)
         for document_id, uri, status, run_id in zip(
@@ -71,7 +73,7 @@ def _taken(store: Store, files: Sequence[FileEntry], run: Run) -> dict[tuple[str
             # What the same run appended before is what it is about to write again.
             again = not run.increment and run_id == run.run_id
             if status not in _ABSENT and not again:
-                taken[_chunker_value(entry.partition), document_id] = uri
+                taken[chunker, document_id] = uri
     return taken
 
 
@@ -93,11 +95,12 @@ def _kept(
     deleted = pc.equal(ledger["status"], pa.scalar("deleted", pa.large_string()))
     gone = ledger.filter(pc.and_(stands, goes))
     stays = ledger.filter(pc.and_(stands, pc.invert(goes)))
+    chunkers = [folder_values(partition)["chunker"] for partition in partitions]
     # One id is one document, whichever of the run's chunkers cut it.
     for document_id, uri in zip(
         *(stays[name].to_pylist() for name in ("document_id", "source_uri")), strict=True
     ):
-        taken.update({(_chunker_value(partition), document_id): uri for partition in partitions})
+        taken.update({(chunker, document_id): uri for chunker in chunkers})
     return Kept(
         taken=taken,
         chunks=_chunks(store, files, gone),
@@ -176,7 +179,3 @@ def _claims(ids: pa.Array[Any], partition: str) -> pa.Array[Any]:
 def _open(store: Store, entry: FileEntry) -> Any:
     # A writer may be tried again when the run is committed already, and its old files are put away.
     return store.opened(entry.path, f"{REPLACED}/{entry.path}")
-
-
-def _chunker_value(partition: str) -> str:
-    return partition.partition("/")[0].partition("=")[2]
