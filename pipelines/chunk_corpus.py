@@ -89,7 +89,7 @@ def prepare(settings: RunSettings) -> Job:
     any(check_columns(file, settings.read) for file in to_read if file.format == "parquet")
     shards = table.shards or job.shards or 1 + estimated_bytes(files) // _SHARD_BYTES
     if job.shards and job.shards != shards:
-        raise ConfigError("shards", job.shards, f"the table has {shards}, which stays as it is")
+        raise ConfigError("shards", job.shards, f"the table has {shards}; `chunkmill compact` changes that")
     run = Run(
         run_id=run_id,
         created_at=created_at,

@@ -47,7 +47,7 @@ class JobSettings(BaseModel):
         only_failed: Read only files with dead letters again, and leave all else as it is.
         allow_empty: Take an input that matches nothing for an empty one.
         shards: Shards of a new table, each written as a whole by one worker; default: one per 128 MiB of
-            input.
+            input. `chunkmill compact --shards` changes them later.
         partition_by: Columns of documents (`title`, `language`, `media_type`, `license`, `tenant_id`) or keys of
             their metadata, for further folders of the chunks such as `by_language=en`. Repeatable, or with commas
             between; an empty name for none; default: those of the table. At most 1,000 values each.

@@ -183,6 +183,9 @@ def test_main_command_and_verify(tmp_path: Path) -> None:
     assert [line.split()[0] for line in printed.splitlines()] == report_names(), (
         "the report in the README is old"
     )
+    shown = re.search(r"out/\n  chunks/(chunker=\S+?/source=\S+?)/", README.read_text("utf-8"))
+    assert shown
+    assert list(Path(output, "chunks", shown[1]).glob("part-*.parquet")), "the layout in the README is old"
     verify = re.search(r"`chunkmill (verify out .*)`", README.read_text("utf-8"))
     assert verify
     arguments = [output if word == "out" else word for word in shlex.split(verify[1])]
