@@ -28,7 +28,7 @@ from transforms.run_report import Report
 from transforms.schemas import CHUNKERS, SCHEMAS, fingerprint
 from transforms.shards import write_empty
 from transforms.storage import filesystem, public_uri
-from transforms.table import COMMITS, DATA_FILE, Manifest, Store, Table, each, read_manifest, to_json
+from transforms.table import COMMITS, DATA_FILE, LATEST, Manifest, Store, Table, each, read_manifest, to_json
 
 _MOVES = "moves.json"
 
@@ -79,7 +79,7 @@ def check_output(output: str, mode: WriteMode, run_id: str | None = None) -> Non
         if not table.exists and fs.isdir(root) and fs.ls(root) and not fs.isdir(f"{root}/control"):
             raise ConfigError("output", name, "is not empty; name another folder or another mode")
     there = fs.isdir(root)
-    probe = f"{root}/control/staging/probe-{uuid4().hex}"
+    probe = f"{root}/{STAGING}/probe-{uuid4().hex}"
     try:
         fs.pipe_file(prepare(fs, probe), b"")
         with suppress(FileNotFoundError):  # asked for twice, since the first answer was lost
@@ -87,7 +87,7 @@ def check_output(output: str, mode: WriteMode, run_id: str | None = None) -> Non
         if getattr(fs, "local_file", False):
             # Nothing stays of a run that is refused for another reason.
             with suppress(OSError):
-                for folder in (f"{root}/control/staging", f"{root}/control", root)[: 2 if there else 3]:
+                for folder in (f"{root}/{STAGING}", f"{root}/control", root)[: 2 if there else 3]:
                     os.rmdir(folder)
     except Exception as error:  # every store has errors of its own
         raise ConfigError("output", name, f"cannot be written: {error}") from error
@@ -387,8 +387,8 @@ def _finish(store: Store, manifest: Manifest) -> None:
     """What follows a manifest: the pointer to it, its report, and the way out for the files it replaced."""
     name = f"{manifest['seq']:08d}.json"
     latest = to_json({"seq": manifest["seq"], "manifest": f"{COMMITS}/{name}"})
-    if store.read("control/LATEST") != latest:
-        store.write("control/LATEST", latest)
+    if store.read(LATEST) != latest:
+        store.write(LATEST, latest)
     if (report := store.read(_pending_report(manifest))) is not None:
         store.write(_report_path(manifest["run_id"]), report)
         store.remove([_pending_report(manifest)])

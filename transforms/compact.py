@@ -25,14 +25,14 @@ import pyarrow.parquet as pq
 from transforms.commit import abort, finish, rewrite
 from transforms.errors import CommitError, ConfigError
 from transforms.packs import merge, shard_of, wide
-from transforms.parquet_files import Layout
+from transforms.parquet_files import Layout, chunker_in
 from transforms.paths import STAGING, FileEntry, Kind
 from transforms.provenance import Run
 from transforms.rows import PLACE
 from transforms.run_report import Report, versions
 from transforms.schemas import SCHEMAS
 from transforms.shards import write_rows
-from transforms.table import REPLACED, Store, Table, existing_table
+from transforms.table import Store, Table, existing_table
 
 _KINDS: tuple[Kind, ...] = ("chunks", "documents", "dead_letters")
 _ROWS = {kind: pa.schema([(f.name, wide(f.type)) for f in SCHEMAS[kind]]) for kind in _KINDS}
@@ -193,15 +193,14 @@ def _read(store: Store, entry: FileEntry) -> Iterator[pa.RecordBatch]:
 def _chunker(store: Store, entry: FileEntry) -> str | None:
     """The chunker of a file, as canonical JSON."""
     with _parquet(store, entry) as file:
-        chunker = (file.schema_arrow.metadata or {}).get(b"chunkmill.chunker")
-    return chunker.decode() if chunker else None
+        return chunker_in(file.schema_arrow)
 
 
 @contextmanager
 def _parquet(store: Store, entry: FileEntry) -> Iterator[pq.ParquetFile]:
     """A file, also if another commit has replaced it meanwhile, which comes out at the end."""
     try:
-        with store.opened(entry.path, f"{REPLACED}/{entry.path}") as file:
+        with store.opened_data(entry.path) as file:
             yield pq.ParquetFile(file, page_checksum_verification=True)
     except (OSError, pa.ArrowException) as error:
         raise CommitError(f"{entry.path} cannot be read, and nothing was changed: {error}") from error

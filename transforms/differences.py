@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from transforms.parquet_files import chunker_in
 from transforms.paths import FileEntry, Kind
 from transforms.provenance import Run
 from transforms.shards import write_ids
@@ -67,9 +68,9 @@ def _of_shard(
 def _read(store: Store, entry: FileEntry) -> _Part:
     with store.opened(*filter(None, (entry.staged, entry.path))) as file:
         parquet = pq.ParquetFile(file)
-        chunker = (parquet.schema_arrow.metadata or {}).get(b"chunkmill.chunker")
+        chunker = chunker_in(parquet.schema_arrow)
         ids = parquet.read(_COLUMNS, use_threads=False)
-    return _Part(entry.partition, chunker.decode() if chunker else None, ids)
+    return _Part(entry.partition, chunker, ids)
 
 
 def _write(

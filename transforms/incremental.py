@@ -199,10 +199,15 @@ def _groups(store: Store, entry: FileEntry) -> list[tuple[Any, ...]]:
     with store.opened(entry.path) as file:
         rows = pq.read_table(file, columns=["source_uri", "input_uri", *_FACTS], partitioning=None)
     rows = rows.filter(pc.not_equal(rows["status"], pa.scalar("deleted")))
-    rows = rows.append_column("file", pc.coalesce(rows["input_uri"], rows["source_uri"]))
+    rows = rows.append_column("file", file_names(rows))
     groups = rows.group_by(["file", *_FACTS], use_threads=False).aggregate([([], "count_all")])
     names = ("file", *_FACTS, "count_all")
     return list(zip(*(groups[name].to_pylist() for name in names), strict=True))
+
+
+def file_names(rows: pa.Table) -> Any:
+    """The names of the files of the inputs that some rows come from."""
+    return pc.coalesce(rows["input_uri"], rows["source_uri"])
 
 
 def _same_runs(table: Table, settings: Mapping[str, Any]) -> set[str]:

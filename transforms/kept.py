@@ -12,14 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from transforms.incremental import read_retired
+from transforms.incremental import file_names, read_retired
 from transforms.packs import PACKS
+from transforms.parquet_files import chunker_in
 from transforms.partitions import folder_values
 from transforms.paths import FileEntry, slug
 from transforms.provenance import Run
+from transforms.records import ABSENT
 from transforms.rows import LEDGER, LETTERS, SHARED_BY_CHUNKS
 from transforms.shards import Kept
-from transforms.table import REPLACED, Store, Table
+from transforms.table import Store, Table
 
 _BATCH_ROWS = 4096
 
@@ -65,19 +67,16 @@ def _taken(store: Store, files: Sequence[FileEntry], run: Run) -> dict[tuple[str
         if entry.kind != "documents" or replaced:
             continue
         chunker = folder_values(entry.partition)["chunker"]
-        with _open(store, entry) as file:
+        with store.opened_data(entry.path) as file:
             rows = pq.read_table(file, columns=list(columns), partitioning=None)
         for document_id, uri, status, run_id in zip(
             *(rows[name].to_pylist() for name in columns), strict=True
         ):
             # What the same run appended before is what it is about to write again.
             again = not run.increment and run_id == run.run_id
-            if status not in _ABSENT and not again:
+            if status not in ABSENT and not again:
                 taken[chunker, document_id] = uri
     return taken
-
-
-_ABSENT = ("failed", "deleted")
 
 
 def _kept(
@@ -91,7 +90,7 @@ def _kept(
     ledger = _rows(store, files, "documents", LEDGER)
     letters = _rows(store, files, "dead_letters", LETTERS)
     goes = _is_of(ledger, retired)
-    stands = pc.invert(pc.is_in(ledger["status"], pa.array(_ABSENT, pa.large_string())))
+    stands = pc.invert(pc.is_in(ledger["status"], pa.array(ABSENT, pa.large_string())))
     deleted = pc.equal(ledger["status"], pa.scalar("deleted", pa.large_string()))
     gone = ledger.filter(pc.and_(stands, goes))
     stays = ledger.filter(pc.and_(stands, pc.invert(goes)))
@@ -113,7 +112,7 @@ def _kept(
 
 
 def _is_of(rows: pa.Table, retired: pa.Array[Any]) -> Any:
-    return pc.is_in(pc.coalesce(rows["input_uri"], rows["source_uri"]), retired)
+    return pc.is_in(file_names(rows), retired)
 
 
 def _rows(store: Store, files: Sequence[FileEntry], kind: str, schema: pa.Schema) -> pa.Table:
@@ -150,9 +149,9 @@ def _without(batch: pa.RecordBatch, gone: pa.Table) -> pa.RecordBatch:
 
 def _batches(store: Store, entry: FileEntry, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows of a file in other columns; `claim`, `chunker` and `kept` are made, and what is missing is null."""
-    with _open(store, entry) as file:
+    with store.opened_data(entry.path) as file:
         parquet = pq.ParquetFile(file)
-        chunker = (parquet.schema_arrow.metadata or {})[b"chunkmill.chunker"].decode()
+        chunker = chunker_in(parquet.schema_arrow)
         columns = ["document_id", *(name for name in schema.names if name in parquet.schema_arrow.names)]
         for batch in parquet.iter_batches(
             _BATCH_ROWS, columns=list(dict.fromkeys(columns)), use_threads=False
@@ -174,8 +173,3 @@ def _claims(ids: pa.Array[Any], partition: str) -> pa.Array[Any]:
         sha256(f"{partition}\n{value}".encode()).digest()[:16] for value in encoded.dictionary.to_pylist()
     ]
     return pa.array(claims, pa.binary(16)).take(encoded.indices)
-
-
-def _open(store: Store, entry: FileEntry) -> Any:
-    # A writer may be tried again when the run is committed already, and its old files are put away.
-    return store.opened(entry.path, f"{REPLACED}/{entry.path}")

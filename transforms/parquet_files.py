@@ -91,6 +91,8 @@ def row_groups(partitions: Ints, weights: Ints, layout: Layout) -> Iterator[tupl
 
 # The file.
 
+_CHUNKER = "chunkmill.chunker"
+
 _REPEATED = {"chunk_count", "heading_level", "page_start", "page_end", "source_size", "source_modified_at"}
 _REPEATED |= {"chunker_version", "created_at"}
 _DISTINCT = {
@@ -137,7 +139,7 @@ def _encodings(kind: Kind, profile: str) -> dict[str, Any]:
 
 def _parquet(sink: Any, kind: Kind, chunker: str | None, rows: int, profile: str) -> pq.ParquetWriter:
     schema = SCHEMAS[kind]
-    facts = {"chunkmill.schema": fingerprint(schema)} | ({"chunkmill.chunker": chunker} if chunker else {})
+    facts = {"chunkmill.schema": fingerprint(schema)} | ({_CHUNKER: chunker} if chunker else {})
     order = ("document_id", "chunk_index") if kind == "chunks" else ("document_id",)
     options = _encodings(kind, profile)
     if kind == "chunks" and int(pa.__version__.partition(".")[0]) >= 24:
@@ -152,6 +154,12 @@ def _parquet(sink: Any, kind: Kind, chunker: str | None, rows: int, profile: str
         sorting_columns=pq.SortingColumn.from_ordering(schema, [(name, "ascending") for name in order]),
         **options,
     )
+
+
+def chunker_in(schema: pa.Schema) -> str | None:
+    """The chunker of a file, as canonical JSON, by the file's schema."""
+    chunker = (schema.metadata or {}).get(_CHUNKER.encode())
+    return chunker.decode() if chunker else None
 
 
 class Sink:

@@ -23,6 +23,8 @@ BlockKind = Literal[
     "other",
 ]
 Status = Literal["ok", "blank", "skipped", "failed", "deleted"]
+ABSENT: tuple[Status, ...] = ("failed", "deleted")
+"""States of documents that the table does not hold."""
 Span = tuple[int, int]
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transforms.provenance import ChunkerRecord, Run, pipeline_version
+from transforms.records import ABSENT
 from transforms.schemas import SCHEMAS
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def tally(kind: str, rows: pa.Table, chunker: ChunkerRecord | None) -> dict[str,
             "lost_documents": _grouped(rows, "stage", "reason", total="documents"),
         }
     states = _grouped(rows, "status")
-    cut = rows.filter(pc.invert(pc.is_in(rows["status"], pa.array(["failed", "deleted"]))))
+    cut = rows.filter(pc.invert(pc.is_in(rows["status"], pa.array(ABSENT))))
     names = ("byte_count", "char_count", "lost_chars", "removed_chars", "over_budget_count")
     return {
         "status": Counter({name: number for name, number in states.items() if name != "failed"}),

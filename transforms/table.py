@@ -29,6 +29,7 @@ DATA_FILE = re.compile(
     r"(/by_[a-z0-9_]+=[a-z0-9_-]+)*/part-[0-9]+-of-[0-9]+-[0-9a-f]{16}\.parquet"
 )
 COMMITS = "control/commits"
+LATEST = "control/LATEST"
 # Where files go that a commit replaced, by the path they had.
 REPLACED = "control/replaced"
 
@@ -71,6 +72,10 @@ class Store:
             with suppress(FileNotFoundError):
                 return self._fs.open(self.at(path), "rb")
         return self._fs.open(self.at(paths[-1]), "rb")
+
+    def opened_data(self, path: str) -> Any:
+        """A data file for reading, also if a commit has replaced it: a writer may be tried again after that."""
+        return self.opened(path, f"{REPLACED}/{path}")
 
     def read(self, path: str) -> bytes | None:
         """The bytes of a file; None if it is missing."""

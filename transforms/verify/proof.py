@@ -19,14 +19,16 @@ import pyarrow.parquet as pq
 from transforms.errors import CommitError, ConfigError
 from transforms.fingerprint import text_digest
 from transforms.packs import shard_of
+from transforms.parquet_files import chunker_in
 from transforms.parsers import ParseSettings
 from transforms.partitions import column_of, folder_key, folder_values, partition_values
-from transforms.paths import FileEntry, chunker_value, slug
+from transforms.paths import STAGING, FileEntry, chunker_value, slug
 from transforms.provenance import ChunkerRecord
+from transforms.records import ABSENT
 from transforms.schemas import CHUNKERS, SCHEMAS
 from transforms.sources import ReadSettings, SourceFile
 from transforms.storage import filesystem, is_transient, public_uri
-from transforms.table import Table
+from transforms.table import LATEST, Table
 from transforms.tokenizers import Tokenizer, get_tokenizer
 from transforms.verify.inputs import Shelf, input_faults
 from transforms.verify.laws import (
@@ -42,7 +44,7 @@ from transforms.verify.laws import (
     token_faults,
 )
 from transforms.verify.report import Fault, VerifyReport
-from transforms.verify.rows import ABSENT, KINDS, Again, Chunk, Entry, Letter, Place, Row, fault_of, of_kind
+from transforms.verify.rows import KINDS, Again, Chunk, Entry, Letter, Place, Row, fault_of, of_kind
 
 _KEPT = 100
 _BATCH_ROWS = 1024
@@ -150,16 +152,16 @@ class Proof:
     def _check_control(self, table: Table) -> None:
         """What must be there beside the data files, and what must not."""
         try:
-            latest = json.loads(self._fs.cat_file(f"{self._root}/control/LATEST"))["seq"]
+            latest = json.loads(self._fs.cat_file(f"{self._root}/{LATEST}"))["seq"]
         except (FileNotFoundError, ValueError, LookupError, TypeError):
             latest = None
         if latest != table.seq:
-            self._note_file("control/LATEST", "manifest", f"names commit {latest}, the last is {table.seq}")
+            self._note_file(LATEST, "manifest", f"names commit {latest}, the last is {table.seq}")
         for folder in SCHEMAS:
             for path in self._found(folder):
                 if path not in table.files:
                     self._note_file(path, "foreign", "no manifest names it")
-        for path in self._found("control/staging"):
+        for path in self._found(STAGING):
             if "/waves/" in path or "/retired/" in path:
                 continue  # another run will go on with them
             self._note_file(path, "staging", "is left of a run that was cut off or is at work")
@@ -203,7 +205,7 @@ class Proof:
                 handle.seek(0)
                 table = pq.ParquetFile(handle)
                 rows, schema = table.metadata.num_rows, table.schema_arrow
-                told = json.loads((schema.metadata or {}).get(b"chunkmill.chunker", b"null"))
+                told = json.loads(chunker_in(schema) or "null")
         except FileNotFoundError:
             self._note_file(entry.path, "missing", "a manifest names it, and it is not there")
             return False

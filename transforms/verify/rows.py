@@ -8,9 +8,6 @@ from typing import NamedTuple, TypeVar
 from transforms.records import Span
 from transforms.verify.report import Fault
 
-ABSENT = ("failed", "deleted")
-"""States of documents that are not in the table."""
-
 
 class Chunk(NamedTuple):
     """A chunk and where it stands; only the last two fields may be null."""
