@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -203,15 +204,27 @@ def _plan(
 def _check_apart(job: JobSettings, files: Sequence[SourceFile]) -> None:
     """Refuse inputs that lie in the output, and a run that writes what the next one would read."""
     root = public_uri(job.output).rstrip("/") + "/"
+    real = f"{_real(root[:-1])}/"
     for file in files:
-        if file.uri.startswith(root):
+        if file.uri.startswith(root) or _real(file.uri).startswith(real):
             raise ConfigError("input", file.uri, f"lies inside the output {job.output}; name another output")
     for setting, value, uri in _written(job, root):
         for pattern in job.input:
-            if names(pattern, uri):
+            if names(pattern, uri) or names(pattern, _real(uri)):
                 raise ConfigError(
                     setting, value, f"lies inside the input {pattern}; the next run would read it"
                 )
+
+
+def _real(uri: str) -> str:
+    """Where a file lies once the links to its folder are followed; stores have none."""
+    folder, slash, name = uri.rpartition("/")
+    return uri if "://" in uri else f"{_real_folder(folder)}{slash}{name}"
+
+
+@lru_cache(maxsize=65_536)
+def _real_folder(folder: str) -> str:
+    return os.path.realpath(folder) if folder else folder
 
 
 def _written(job: JobSettings, root: str) -> Iterator[tuple[str, str, str]]:

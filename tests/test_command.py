@@ -184,6 +184,20 @@ def test_refused_run_leaves_a_table_as_it_was(tmp_path, docs):
     assert tree(tmp_path) == before
 
 
+def test_output_that_a_link_leads_into_the_input_is_refused(tmp_path, docs, capsys):
+    (tmp_path / "link").symlink_to(docs)
+    before = tree(tmp_path)
+
+    assert run(tmp_path, "--input", docs, "--output", tmp_path / "link" / "out") == 2
+    assert f"lies inside the input {docs};" in capsys.readouterr().err
+    assert tree(tmp_path) == before
+
+    assert run(tmp_path, "--input", docs) == 0
+    (tmp_path / "alias").symlink_to(tmp_path / "out")
+    assert run(tmp_path, "--input", tmp_path / "alias" / "chunks") == 2
+    assert "lies inside the output" in capsys.readouterr().err
+
+
 def test_output_below_a_folder_whose_files_are_read_is_fine_if_the_pattern_does_not_reach_it(tmp_path, docs):
     assert run(tmp_path, "--input", f"{docs}/*.md", "--output", docs / "out") == 0
     assert run(tmp_path, "--input", f"{docs}/*.md", "--output", docs / "out", "--chunk_size", 50) == 0
