@@ -78,17 +78,18 @@ def check_output(output: str, mode: WriteMode, run_id: str | None = None) -> Non
             raise ConfigError("output", name, "holds a table already; name another folder or another mode")
         if not table.exists and fs.isdir(root) and fs.ls(root) and not fs.isdir(f"{root}/control"):
             raise ConfigError("output", name, "is not empty; name another folder or another mode")
-    there = fs.isdir(root)
+    local = getattr(fs, "local_file", False)
+    folders = (f"{root}/{STAGING}", f"{root}/control", root) if local else ()
+    made = [folder for folder in folders if not fs.isdir(folder)]
     probe = f"{root}/{STAGING}/probe-{uuid4().hex}"
     try:
         fs.pipe_file(prepare(fs, probe), b"")
         with suppress(FileNotFoundError):  # asked for twice, since the first answer was lost
             fs.rm_file(probe)
-        if getattr(fs, "local_file", False):
-            # Nothing stays of a run that is refused for another reason.
-            with suppress(OSError):
-                for folder in (f"{root}/{STAGING}", f"{root}/control", root)[: 2 if there else 3]:
-                    os.rmdir(folder)
+        # Nothing stays of a run that is refused for another reason, and nothing goes that was there.
+        with suppress(OSError):
+            for folder in made:
+                os.rmdir(folder)
     except Exception as error:  # every store has errors of its own
         raise ConfigError("output", name, f"cannot be written: {error}") from error
 
