@@ -71,13 +71,7 @@ def prepare(settings: RunSettings) -> Job:
     for chunker in settings.chunking.chunkers:
         _ = chunker.counter
     recorded = settings.recorded()
-    run_id = job.run_id or fingerprint(
-        {
-            "files": [(file.uri, file.size, file.etag, file.version, file.modified_at) for file in files],
-            "settings": recorded,
-            "version": pipeline_version(),
-        }
-    )
+    run_id = job.run_id or _derived_id(files, recorded)
     table = Table(job.output)
     mode = job.mode or ("incremental" if table.exists else "overwrite")
     check_output(job.output, mode, run_id)
@@ -269,6 +263,17 @@ def check_report(report: str | None) -> None:
         raise ConfigError("report", report, "is a folder; name a file")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise ConfigError("report", report, "cannot be written; is its folder there?")
+
+
+def _derived_id(files: Sequence[SourceFile], recorded: Mapping[str, object]) -> str:
+    """The id of a run by its inputs and settings, so that the same command names the same run."""
+    return fingerprint(
+        {
+            "files": [(file.uri, file.size, file.etag, file.version, file.modified_at) for file in files],
+            "settings": recorded,
+            "version": pipeline_version(),
+        }
+    )
 
 
 def _logical_time(given: str | None, files: Sequence[SourceFile]) -> int:

@@ -1,10 +1,15 @@
-"""Settings shared by all tests."""
+"""Settings and the outputs that tests share."""
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
 
+import fsspec
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 # Explaining a failure traces every line of every example, which takes most of the time.
@@ -22,3 +27,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # Spark's server lives for seconds here, too short to pay for its best compiler and collector: two thirds of the time.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+
+@pytest.fixture(params=["local", "memory"])
+def output(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """An output that does not exist yet."""
+    if request.param == "local":
+        yield str(tmp_path / "table")
+        return
+    root = f"memory://{uuid4().hex}"
+    yield root
+    memory = fsspec.filesystem("memory")
+    for path in memory.glob(f"{root}*"):
+        memory.rm(path, recursive=True)

@@ -5,13 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-import fsspec
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -83,19 +80,6 @@ def globbed(output: str) -> list[str]:
         if path.startswith("chunks/")
     ]
     return sorted(text for table in tables for text in table["text"].to_pylist())
-
-
-@pytest.fixture(params=["local", "memory"])
-def output(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """An output that does not exist yet."""
-    if request.param == "local":
-        yield str(tmp_path / "table")
-        return
-    root = f"memory://{uuid4().hex}"
-    yield root
-    memory = fsspec.filesystem("memory")
-    for path in memory.glob(f"{root}*"):
-        memory.rm(path, recursive=True)
 
 
 # One run.

@@ -7,13 +7,11 @@ import json
 import os
 import random
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -156,19 +154,6 @@ def assert_sound(output: str, shards: int) -> None:
         assert ids == sorted(ids)
         assert {shard_of(document_id, shards) for document_id in ids} <= {entry.shard}
         assert f"-of-{shards:05d}-" in path
-
-
-@pytest.fixture(params=["local", "memory"])
-def output(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """An output that does not exist yet."""
-    if request.param == "local":
-        yield str(tmp_path / "table")
-        return
-    root = f"memory://{uuid4().hex}"
-    yield root
-    memory = fsspec.filesystem("memory")
-    for path in memory.glob(f"{root}*"):
-        memory.rm(path, recursive=True)
 
 
 @pytest.fixture
