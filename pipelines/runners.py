@@ -319,9 +319,13 @@ class _WorkerProcess(worker_handlers.GrpcWorkerHandler):
         threading.Thread(target=self._watch, daemon=True).start()
 
     def _watch(self) -> None:
-        status = self._process.wait()
+        error = f"worker process ended, status {self._process.wait()}"
         while not self._closed.wait(timeout=1):
-            self.control_conn.abort(RuntimeError(f"worker process ended, status {status}"))
+            # Beam's own `abort` is not seen by what waits for the output of a bundle; an answer is.
+            for request in [*self.control_conn._futures_by_id.values()]:
+                request.set(
+                    beam_fn_api_pb2.InstructionResponse(instruction_id=request.instruction_id, error=error)
+                )
 
     def close(self) -> None:
         self._closed.set()

@@ -196,6 +196,17 @@ def test_dead_worker_is_named_and_does_not_hang():
         )
 
 
+def test_worker_that_dies_before_it_is_connected_is_named_and_does_not_hang(monkeypatch):
+    monkeypatch.setattr(runners, "_WORKER", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
+
+    with pytest.raises(RuntimeError, match=r"worker process ended, status .*-9"):
+        run_pipeline(
+            lambda p: p | beam.Create([1, 2]) | beam.Reshuffle() | beam.WithKeys(0) | beam.GroupByKey(),
+            runner="DirectRunner",
+            workers=2,
+        )
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
