@@ -190,6 +190,8 @@ def test_a_table_in_a_store_lives_as_one_on_a_disk(
     assert rows(read_table(output).to_table()) == now
     with pytest.raises(ConfigError, match="removed by vacuum"):
         read_table(output, 1)
+    assert main(["compact", output, "--shards", "2"]) == 0
+    assert rows(read_table(output).to_table()) == now
     assert main(["verify", output]) == 0
 
 
