@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from transforms.chunkers import CHUNKERS, Chunker, get_chunker
 from transforms.chunkers.presets import PRESETS, preset_settings
@@ -93,22 +93,6 @@ class JobSettings(BaseModel):
         if isinstance(value, bool):
             raise ValueError("must be a number")
         return value
-
-    @field_validator("cleanup")
-    @classmethod
-    def _has_a_use(cls, cleanup: Cleanup, info: ValidationInfo) -> Cleanup:
-        if cleanup != "incremental" and info.data.get("mode") not in (None, "incremental"):
-            raise ValueError("needs the mode incremental")
-        return cleanup
-
-    @field_validator("only_failed")
-    @classmethod
-    def _retires_nothing(cls, only_failed: bool, info: ValidationInfo) -> bool:
-        if only_failed and info.data.get("cleanup", "incremental") != "incremental":
-            raise ValueError(
-                f"cannot be given beside cleanup={info.data['cleanup']}, since it retires nothing"
-            )
-        return only_failed
 
     @field_validator("partition_by", mode="before")
     @classmethod

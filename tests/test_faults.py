@@ -34,10 +34,15 @@ def test_a_run_that_is_killed_at_any_moment_leaves_a_whole_table_and_is_finished
     assert status == 0, printed
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("fault", ["worker killed", "disk full", "clock off"])
-def test_a_run_survives(fault, mode):
-    status, printed = broken_off(fault, mode, 1 if fault == "worker killed" else 3)
+@pytest.mark.parametrize(
+    ("fault", "mode", "runs"),
+    [
+        ("worker killed", "overwrite", 1),
+        *((fault, mode, 2) for fault in ("disk full", "clock off") for mode in MODES),
+    ],
+)
+def test_a_run_survives(fault, mode, runs):
+    status, printed = broken_off(fault, mode, runs)
     assert status == 0, printed
 
 

@@ -288,8 +288,6 @@ def test_one_string_stands_for_a_list_of_one(tmp_path):
         ("workers: two", "workers"),
         ("workers: true", "workers"),
         ("max_vanished: yes", "max_vanished"),
-        ("{mode: overwrite, cleanup: full}", "cleanup"),
-        ("{only_failed: true, cleanup: full}", "only_failed"),
         ("report: 5", "report"),
         ("metadata_columns: 5", "metadata_columns"),
     ],
