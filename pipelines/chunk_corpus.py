@@ -67,9 +67,6 @@ def prepare(settings: RunSettings) -> Job:
     _check_apart(job, files)
     check_report(job.report)
     created_at = _logical_time(job.run_time, files)
-    # Fails here rather than on every worker if the tokenizer cannot be loaded.
-    for chunker in settings.chunking.chunkers:
-        _ = chunker.counter
     recorded = settings.recorded()
     run_id = job.run_id or _derived_id(files, recorded)
     table = Table(job.output)
@@ -82,6 +79,9 @@ def prepare(settings: RunSettings) -> Job:
     plan = _plan(settings, table, files, recorded) if mode == "incremental" else None
     to_read = plan.files if plan else files
     any(check_columns(file, settings.read) for file in to_read if file.format == "parquet")
+    # Fails here rather than on every worker if the tokenizer cannot be loaded.
+    for chunker in settings.chunking.chunkers if to_read else ():
+        _ = chunker.counter
     shards = table.shards or job.shards or 1 + estimated_bytes(files) // _SHARD_BYTES
     if job.shards and job.shards != shards:
         raise ConfigError("shards", job.shards, f"the table has {shards}; `chunkmill compact` changes that")
@@ -189,10 +189,14 @@ def _plan(
     settings: RunSettings, table: Table, files: Sequence[SourceFile], recorded: Mapping[str, object]
 ) -> Plan:
     job = settings.job
-    chunkers = (chunker_value(chunker.record) for chunker in settings.chunking.chunkers)
-    partitions = source_partitions(settings.read.source_name, chunkers)
     policy = Policy(job.cleanup, job.max_vanished, job.only_failed, job.input)
-    return make_plan(job.output, table, files, partitions, recorded, policy)
+    return make_plan(job.output, table, files, _covered(settings), recorded, policy)
+
+
+def _covered(settings: RunSettings) -> set[str]:
+    """The partitions that a run covers: those of its chunkers and its source."""
+    chunkers = (chunker_value(chunker.record) for chunker in settings.chunking.chunkers)
+    return source_partitions(settings.read.source_name, chunkers)
 
 
 def _check_apart(job: JobSettings, files: Sequence[SourceFile]) -> None:
@@ -236,8 +240,7 @@ def _partition_by(settings: RunSettings, mode: WriteMode, table: Table) -> tuple
         return table.partition_by
     check_keys(job.partition_by)
     if job.partition_by != table.partition_by:
-        chunkers = (chunker_value(chunker.record) for chunker in settings.chunking.chunkers)
-        replaced = source_partitions(settings.read.source_name, chunkers) if mode == "overwrite" else set()
+        replaced = _covered(settings) if mode == "overwrite" else set()
         held_by = (e for e in table.files.values() if e.rows and not e.tells_of_a_commit)
         if any(entry.partition not in replaced for entry in held_by):
             held = ",".join(table.partition_by) or "nothing"

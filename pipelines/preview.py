@@ -15,7 +15,7 @@ from transforms.errors import DocumentError
 from transforms.packs import PackBuilder
 from transforms.parsers import ParseSettings, blocks_of, parse
 from transforms.provenance import Run
-from transforms.records import Chunk, DeadLetter, Document, DocumentChunks, RawDocument, Source
+from transforms.records import Chunk, DeadLetter, Document, DocumentChunks, RawDocument, Source, dead_letter
 from transforms.rules import Rules
 from transforms.shards import write_shard
 from transforms.sources import ReadSettings, match, plan, read
@@ -46,14 +46,7 @@ def documents(
         try:
             yield parse(raw, parse_settings)
         except DocumentError as error:
-            yield DeadLetter(
-                raw.document_id,
-                error.stage,
-                error.reason,
-                error.message,
-                raw.source,
-                media_type=raw.media_type,
-            )
+            yield dead_letter(raw, error)
 
 
 def _raw_documents(inputs: Sequence[str], settings: ReadSettings) -> Iterator[RawDocument | DeadLetter]:
@@ -79,7 +72,7 @@ def cut(document: Document | DeadLetter, rules: Rules) -> DocumentChunks | DeadL
     try:
         return rules.chunk_document(document)
     except DocumentError as error:
-        return DeadLetter(document.document_id, error.stage, error.reason, error.message, document.source)
+        return dead_letter(document, error)
 
 
 def why(letter: DeadLetter) -> str:

@@ -26,11 +26,10 @@ from transforms.incremental import write_retired
 from transforms.kept import kept_rows
 from transforms.packs import Pack, PackBuilder
 from transforms.parsers import Parser
-from transforms.records import DeadLetter, DocumentChunks
+from transforms.records import DeadLetter, DocumentChunks, dead_letter
 from transforms.run_report import Report
 from transforms.shards import write_shard
 from transforms.sources import match
-from transforms.stage import dead_letter
 from transforms.table import Table
 from transforms.verify import verify
 

@@ -145,12 +145,21 @@ def rewrite(table: Table, files: Mapping[str, FileEntry], run: Run, output: str,
     removed = sorted(table.files.keys() - files.keys())
     last: Manifest = table.last or {}
     chunkers = {value: ChunkerRecord(**facts) for value, facts in last["chunkers"].items()}
-    manifest = _new_manifest(table, dict(files), added, removed, run, chunkers)
-    store.write(_pending_report(manifest), to_json(report))
-    _move(store, added)
-    _publish(store, manifest)
-    _finish(store, manifest)
+    _put(store, _new_manifest(table, dict(files), added, removed, run, chunkers), added, report)
     store.clear_staging()
+
+
+def overtaken(winner: Manifest, run_id: str) -> CommitError:
+    """What is said of a run when another one was faster.
+
+    Args:
+        winner: Manifest of the other one.
+        run_id: The run that lost.
+    """
+    return CommitError(
+        f"run {winner['run_id']} made commit {winner['seq']} while run {run_id} was at work; nothing was kept of the "
+        "latter: run it again"
+    )
 
 
 def abort(output: str, run_id: str, moved: Iterable[str] = (), *, keep_waves: bool = False) -> None:
@@ -203,11 +212,8 @@ def _commit(entries: list[FileEntry], run: Run, output: str, chunkers: list[Chun
         report = run_report.build(
             written, run, records, seq=manifest["seq"], outcome="committed", replaced=len(removed)
         )
-        store.write(_pending_report(manifest), to_json(report))
         _add_chunkers(store, records, run)
-        _move(store, added)
-        _publish(store, manifest)
-        _finish(store, manifest)
+        _put(store, manifest, added, report)
     store.clear_staging()
     return report
 
@@ -344,6 +350,14 @@ def _add_chunkers(store: Store, chunkers: dict[str, ChunkerRecord], run: Run) ->
             store.write(path, sink.getvalue().to_pybytes())
 
 
+def _put(store: Store, manifest: Manifest, added: list[FileEntry], report: Report) -> None:
+    """The steps of a commit, which a rerun does again from any of them."""
+    store.write(_pending_report(manifest), to_json(report))
+    _move(store, added)
+    _publish(store, manifest)
+    _finish(store, manifest)
+
+
 def _moves(store: Store, folder: str) -> list[str]:
     """The files that a run has moved or is about to, by the folder of its staging."""
     return list(json.loads(store.read(f"{folder}/{_MOVES}") or b"[]"))
@@ -378,10 +392,7 @@ def _publish(store: Store, manifest: Manifest) -> None:
         if held is None:
             raise
         if (held["run_id"], held["added"]) != (manifest["run_id"], manifest["added"]):
-            raise CommitError(
-                f"run {held['run_id']} made commit {manifest['seq']} while run {manifest['run_id']} was at "
-                "work; nothing was kept of the latter: run it again"
-            ) from error
+            raise overtaken(held, manifest["run_id"]) from error
 
 
 def _finish(store: Store, manifest: Manifest) -> None:

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from transforms.commit import abort, finish, rewrite
+from transforms.commit import abort, finish, overtaken, rewrite
 from transforms.errors import CommitError, ConfigError
 from transforms.packs import merge, shard_of, wide
 from transforms.parquet_files import Layout, chunker_in
@@ -235,10 +235,7 @@ def _tell_of_others(table: Table, run: Run, output: str, error: BaseException) -
     """Say what is behind an error, if another run was faster."""
     last = Table(output).last if isinstance(error, CommitError | OSError) else None
     if last and last["seq"] > table.seq:
-        raise CommitError(
-            f"run {last['run_id']} made commit {last['seq']} while run {run.run_id} was at work; nothing was kept of "
-            "the latter: run it again"
-        ) from error
+        raise overtaken(last, run.run_id) from error
 
 
 def _killed(output: str, run_id: str, seq: int) -> Iterator[str]:

@@ -20,6 +20,7 @@ from transforms.sources import (
     plan_objects,
     read,
 )
+from transforms.stage import Timed
 
 
 class ReadDocuments(beam.PTransform[PBegin, PCollection[RawDocument | DeadLetter]]):
@@ -66,12 +67,12 @@ def _plan(item: SourceFile | ReadTask, settings: ReadSettings) -> Iterator[ReadT
     return plan(item, settings) if isinstance(item, SourceFile) else iter([item])
 
 
-class _Read(beam.DoFn):
+class _Read(Timed):
     def __init__(self, settings: ReadSettings) -> None:
+        super().__init__("read_ms")
         self.settings = settings
         self.documents = Metrics.counter("chunkmill", "documents_read")
         self.bytes = Metrics.counter("chunkmill", "bytes_read")
-        self.milliseconds = Metrics.distribution("chunkmill", "read_ms")
 
     def process(self, element: ReadTask | DeadLetter) -> Iterator[RawDocument | DeadLetter]:
         if isinstance(element, DeadLetter):
@@ -93,4 +94,4 @@ class _Read(beam.DoFn):
             yield item
         self.documents.inc(documents)
         self.bytes.inc(size)
-        self.milliseconds.update(round(spent * 1_000))
+        self.spent(spent)

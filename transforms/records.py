@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from transforms.errors import DocumentError
 from transforms.provenance import ChunkerRecord
 
 BlockKind = Literal[
@@ -296,3 +297,20 @@ class DeadLetter:
     source: Source = Source()
     documents: int = 1
     media_type: str | None = None
+
+
+def dead_letter(document: RawDocument | Document, error: DocumentError) -> DeadLetter:
+    """What is written of a document that a stage refused.
+
+    Args:
+        document: The document.
+        error: Why it was refused.
+    """
+    return DeadLetter(
+        document_id=document.document_id,
+        stage=error.stage,
+        reason=error.reason,
+        message=error.message,
+        source=document.source,
+        media_type=document.media_type,
+    )

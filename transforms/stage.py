@@ -10,7 +10,7 @@ import apache_beam as beam
 from apache_beam.metrics.metric import Metrics
 
 from transforms.errors import DocumentError
-from transforms.records import DeadLetter, Document, RawDocument
+from transforms.records import DeadLetter, Document, RawDocument, dead_letter
 
 In = TypeVar("In", bound="RawDocument | Document")
 Out = TypeVar("Out")
@@ -31,7 +31,7 @@ class Timed(beam.DoFn):
         self._distribution.update(round(seconds * 1000))
 
 
-class DocumentStage(beam.DoFn, Generic[In, Out]):
+class DocumentStage(Timed, Generic[In, Out]):
     """Applies a pure function to each document.
 
     A document that the function refuses flows on as a dead letter, and so does one that an earlier stage refused:
@@ -43,9 +43,8 @@ class DocumentStage(beam.DoFn, Generic[In, Out]):
     """
 
     def __init__(self, name: str, function: Callable[[In], Out]) -> None:
-        self._name = name
+        super().__init__(f"{name}_ms")
         self._function = function
-        self._milliseconds = Metrics.distribution("chunkmill", f"{name}_ms")
 
     def start_bundle(self) -> None:
         """Starts the stage's watch."""
@@ -65,21 +64,4 @@ class DocumentStage(beam.DoFn, Generic[In, Out]):
 
     def finish_bundle(self) -> None:
         """Reports the time spent."""
-        self._milliseconds.update(round(self._seconds * 1000))
-
-
-def dead_letter(document: RawDocument | Document, error: DocumentError) -> DeadLetter:
-    """What is written of a document that a stage refused.
-
-    Args:
-        document: The document.
-        error: Why it was refused.
-    """
-    return DeadLetter(
-        document_id=document.document_id,
-        stage=error.stage,
-        reason=error.reason,
-        message=error.message,
-        source=document.source,
-        media_type=document.media_type,
-    )
+        self.spent(self._seconds)

@@ -6,7 +6,7 @@ than the parse, so the functions of cmark are called as they are. Its version is
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from multimark._binding import ffi, lib
@@ -27,10 +27,8 @@ _KINDS: dict[int, BlockKind] = {
 # An image can stand in a link.
 _MAY_SHOW = frozenset({lib.CMARK_NODE_IMAGE, lib.CMARK_NODE_LINK})
 _MOVED = frozenset({"paragraph", "table"})
-_IMAGE = frozenset({lib.CMARK_NODE_IMAGE})
-# Blocks that hold only inlines, or lines that are no part of an item's own.
-_WHOLE = frozenset(_KINDS) - {lib.CMARK_NODE_ITEM}
-_KNOWN = frozenset({*_KINDS, lib.CMARK_NODE_LIST})
+_LISTS = frozenset({lib.CMARK_NODE_LIST, lib.CMARK_NODE_ITEM})
+_KNOWN = _LISTS.union(_KINDS)
 _BREAKS = frozenset({lib.CMARK_NODE_SOFTBREAK, lib.CMARK_NODE_LINEBREAK})
 _WRITTEN = frozenset({lib.CMARK_NODE_TEXT, lib.CMARK_NODE_CODE})
 
@@ -70,7 +68,7 @@ def top_level(text: str) -> Iterator[MarkdownBlock]:
     Args:
         text: The text; its lines end in LF, CRLF or CR.
     """
-    # Only lines are asked for, so it does not matter that halves of surrogate pairs become something else.
+    # Halves of surrogate pairs, which no document that is read holds, are question marks in titles.
     data = text.encode("utf-8", "replace")
     parser = lib.cmark_parser_new(lib.CMARK_OPT_DEFAULT)
     lib.cmark_parser_attach_syntax_extension(parser, _TABLES)
@@ -112,14 +110,13 @@ def _block(node: _Node) -> MarkdownBlock:
 def _item(item: _Node) -> Iterator[MarkdownBlock]:
     """An item of a list, and the code and the tables in it, with the line that they begin in."""
     first, last = _told(item)
-    for node, kind in _inside(item, skipped=_WHOLE):
+    for node, kind in _inside(item, _LISTS.__contains__):
         if kind == lib.CMARK_NODE_CODE_BLOCK or kind not in _KNOWN:
             block = _block(node)
-            if block.first >= first:
-                if block.first > first:
-                    yield MarkdownBlock("list_item", first, block.first)
-                yield block
-                first = block.last
+            if block.first > first:
+                yield MarkdownBlock("list_item", first, block.first)
+            yield block
+            first = block.last
     if last > first:
         yield MarkdownBlock("list_item", first, last)
 
@@ -157,7 +154,7 @@ def _images(paragraph: _Node) -> tuple[str, ...] | None:
         return None
     images: list[str] = []
     found = False
-    for node, kind in _inside(paragraph, skipped=_IMAGE):
+    for node, kind in _inside(paragraph, lib.CMARK_NODE_IMAGE.__ne__):
         if kind == lib.CMARK_NODE_IMAGE:
             found = True
             url = lib.cmark_node_get_url(node)
@@ -170,13 +167,15 @@ def _images(paragraph: _Node) -> tuple[str, ...] | None:
     return tuple(images) if found else None
 
 
-def _inside(node: _Node, skipped: Collection[int] = ()) -> Iterator[tuple[_Node, int]]:
-    """The nodes below one, in reading order, with their types; those below one of a `skipped` type are left out."""
+def _inside(
+    node: _Node, is_entered: Callable[[int], bool] = lambda kind: True
+) -> Iterator[tuple[_Node, int]]:
+    """The nodes below one, in reading order, with their types; those below one that is not entered are left out."""
     child = lib.cmark_node_first_child(node)
     while child:
         kind = lib.cmark_node_get_type(child)
         yield child, kind
-        below = None if kind in skipped else lib.cmark_node_first_child(child)
+        below = lib.cmark_node_first_child(child) if is_entered(kind) else None
         if below:
             child = below
             continue

@@ -15,7 +15,7 @@ from transforms.errors import ParseError
 from transforms.packs import Pack, PackBuilder, read_packs
 from transforms.parsers import ParseSettings
 from transforms.provenance import ChunkerRecord, Run
-from transforms.records import DeadLetter, DocumentChunks
+from transforms.records import DeadLetter, DocumentChunks, dead_letter
 from transforms.sources import ReadSettings, SourceFile
 from transforms.verify.report import Fault
 from transforms.verify.rows import Again, Entry, Place, fault_of
@@ -101,4 +101,4 @@ def _read_again(
             try:
                 yield DocumentChunks(parsers.parse(item, parse), (), "ok", nobody)
             except ParseError as error:
-                yield DeadLetter(item.document_id, error.stage, error.reason, error.message, item.source)
+                yield dead_letter(item, error)
