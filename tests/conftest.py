@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,20 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # Spark's server lives for seconds here, too short to pay for its best compiler and collector: two thirds of the time.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+
+@pytest.fixture
+def spark_jar(request: pytest.FixtureRequest) -> str:
+    """The jar that Spark is in; where it or Java is missing, the test is left out, or fails where it must not be."""
+    from pipelines import runners  # imports Beam, which most tests do without
+
+    jar = runners._cached_jar()
+    missing = [] if shutil.which("java") else ["java"]
+    missing += [] if jar else ["the job server jar (templates/spark/build_job_server.py)"]
+    if missing:
+        left_out = f"{request.node.name} not run: missing {' and '.join(missing)}"
+        (pytest.fail if os.environ.get("CHUNKMILL_REQUIRE_SPARK") == "1" else pytest.skip)(left_out)
+    return str(jar)
 
 
 @pytest.fixture(params=["local", "memory"])

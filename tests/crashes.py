@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
+import pytest
 
+from transforms import commit, shards, table
 from transforms.storage import filesystem
 
 
@@ -63,6 +65,19 @@ def copy(source: str, target: str) -> None:
     else:
         Path(source).mkdir(exist_ok=True)
         shutil.copytree(source, target)
+
+
+def dies_after(operations: int, action: Callable[..., object], *arguments: object) -> bool:
+    """Whether a process does not come to the end of `action` if it dies in its n-th operation on its output."""
+    alive = [operations]
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (commit, shards, table):
+            patch.setattr(module, "filesystem", lambda uri: dying(uri, alive))
+        try:
+            action(*arguments)
+        except DeathError:
+            return True
+    return False
 
 
 def dying(uri: str, alive: list[int]) -> tuple[Any, str]:

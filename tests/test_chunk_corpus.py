@@ -4,7 +4,6 @@ import contextlib
 import gc
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +20,7 @@ import pytest
 
 beam = pytest.importorskip("apache_beam")
 
-from pipelines import chunk_corpus, runners  # noqa: E402
+from pipelines import chunk_corpus  # noqa: E402
 from pipelines.cli import main  # noqa: E402
 from pipelines.options import run_settings  # noqa: E402
 from transforms.errors import ConfigError  # noqa: E402
@@ -385,13 +384,8 @@ def test_two_worker_processes_give_the_bytes_of_one(corpus, table, tmp_path, set
 
 
 @pytest.mark.filterwarnings("ignore:unclosed file <_io.BufferedReader:ResourceWarning")  # Beam's job server
-def test_spark_gives_the_bytes_of_one_process(corpus, table, tmp_path, request):
-    missing = [command for command in ("java",) if shutil.which(command) is None]
-    if not runners._cached_jar():
-        missing.append("the job server jar (templates/spark/build_job_server.py)")
-    if missing:
-        left_out = f"{request.node.name} not run: missing {' and '.join(missing)}"
-        (pytest.fail if os.environ.get("CHUNKMILL_REQUIRE_SPARK") == "1" else pytest.skip)(left_out)
+@pytest.mark.usefixtures("spark_jar")
+def test_spark_gives_the_bytes_of_one_process(corpus, table, tmp_path):
     run = arguments(corpus, tmp_path / "out", "--shards", 4, "--keep_text", "--runner", "SparkRunner")
 
     assert command(*run, "--report", tmp_path / "report.json") == 0

@@ -15,23 +15,22 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from crashes import DeathError, copy, dying, tree
+from crashes import copy, dies_after, tree
+from staged import staged
 
 from pipelines import read_table
 from pipelines.cli import main
 from transforms import commit as commit_module
-from transforms import shards as shards_module
 from transforms import table as table_module
 from transforms.commit import commit
 from transforms.compact import compact
 from transforms.errors import CommitError, ConfigError
-from transforms.packs import PackBuilder, shard_of
+from transforms.packs import shard_of
 from transforms.parquet_files import STANDARD, Layout
 from transforms.provenance import ChunkerRecord, Run
 from transforms.records import Chunk, DeadLetter, Document, DocumentChunks, Location, Source
 from transforms.run_report import Report
 from transforms.schemas import SCHEMAS
-from transforms.shards import write_shard
 from transforms.table import Table
 
 Element = DocumentChunks | DeadLetter
@@ -85,14 +84,7 @@ def cut(
 
 def write(output: str, run: Run, elements: Sequence[Element], layout: Layout = STANDARD) -> Report:
     """Write `elements` and commit them."""
-    builder = PackBuilder(run)
-    packs = [pack for element in elements for pack in builder.add(element)] + builder.flush()
-    entries = [
-        entry
-        for shard in sorted({shard for shard, _ in packs})
-        for entry in write_shard(shard, [p for of, p in packs if of == shard], run, output, CHUNKER, layout)
-    ]
-    return commit(entries, run, output, [CHUNKER])
+    return commit(staged(output, run, elements, CHUNKER, layout), run, output, [CHUNKER])
 
 
 # Two documents with one id, one document by two chunkers, two sources, documents that fail in several ways.
@@ -390,9 +382,7 @@ def test_vacuum_after_a_compaction_leaves_the_table_as_it_is(docs: Path, local: 
 # Crashes: after every single operation on the store.
 
 
-def test_a_crash_at_any_point_leaves_the_old_table_or_the_new_one(
-    output: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crash_at_any_point_leaves_the_old_table_or_the_new_one(output: str) -> None:
     for number in range(2):
         run = replace(RUN, run_id=f"run{number}", mode="append", shards=1)
         write(output, run, [cut(f"d{number}", chunks=1)])
@@ -405,15 +395,8 @@ def test_a_crash_at_any_point_leaves_the_old_table_or_the_new_one(
     for operations in range(1000):
         crashed = f"{output}-{operations}"
         copy(output, crashed)
-        with monkeypatch.context() as patch:
-            alive = [operations]
-            for module in (commit_module, shards_module, table_module):
-                patch.setattr(module, "filesystem", lambda uri, alive=alive: dying(uri, alive))
-            try:
-                compact(crashed, 2)
-                break
-            except DeathError:
-                pass
+        if not dies_after(operations, compact, crashed, 2):
+            break
         assert set(Table(crashed).files) in (old, new)
         assert held(crashed) == rows
         compact(crashed, 2)

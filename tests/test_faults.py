@@ -1,8 +1,6 @@
 """Whatever breaks a run off: readers see the old table or the new one, and the same run finishes it."""
 
 import gc
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -68,13 +66,8 @@ transforms.write.write_shard = failing_once
 
 
 @pytest.mark.filterwarnings("ignore:unclosed file <_io.BufferedReader:ResourceWarning")  # Beam's job server
-def test_a_task_of_spark_that_fails_is_tried_again_and_writes_no_row_twice(tmp_path, monkeypatch, request):
-    missing = [
-        name for name, there in (("java", shutil.which("java")), ("jar", runners._cached_jar())) if not there
-    ]
-    if missing:
-        left_out = f"{request.node.name} not run: missing {' and '.join(missing)}"
-        (pytest.fail if os.environ.get("CHUNKMILL_REQUIRE_SPARK") == "1" else pytest.skip)(left_out)
+@pytest.mark.usefixtures("spark_jar")
+def test_a_task_of_spark_that_fails_is_tried_again_and_writes_no_row_twice(tmp_path, monkeypatch):
     docs, failed = tmp_path / "in", tmp_path / "failed"
     docs.mkdir()
     failed.mkdir()

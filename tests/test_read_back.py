@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,16 +19,14 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from py4j.java_gateway import JavaGateway
+from staged import staged
 
-from pipelines import runners
 from transforms.commit import commit
-from transforms.packs import PackBuilder
 from transforms.parquet_files import Layout
 from transforms.partitions import folder_values
 from transforms.provenance import ChunkerRecord, Run
 from transforms.records import Chunk, DeadLetter, Document, DocumentChunks, Location, Source
 from transforms.schemas import SCHEMAS
-from transforms.shards import write_shard
 
 Row = dict[str, Any]
 
@@ -126,16 +122,7 @@ def chunks(of: Document, chunker: ChunkerRecord) -> Iterator[Chunk]:
 
 def write(output: Path, run: Run, elements: Sequence[DocumentChunks | DeadLetter]) -> None:
     """Commit a run."""
-    builder = PackBuilder(run)
-    packs = [pack for element in elements for pack in builder.add(element)] + builder.flush()
-    entries = [
-        entry
-        for shard in range(run.shards)
-        for entry in write_shard(
-            shard, [p for of, p in packs if of == shard], run, str(output), CHUNKER, SMALL
-        )
-    ]
-    commit(entries, run, str(output), [CHUNKER, OTHER])
+    commit(staged(str(output), run, elements, CHUNKER, SMALL), run, str(output), [CHUNKER, OTHER])
 
 
 def cut(number: int, chunker: ChunkerRecord = CHUNKER) -> DocumentChunks:
@@ -248,12 +235,8 @@ def by_duckdb(folder: Path, keys: Sequence[str]) -> Read:
 
 
 @contextmanager
-def spark() -> Iterator[Callable[[Path, Sequence[str]], Read]]:
+def spark(jar: str) -> Iterator[Callable[[Path, Sequence[str]], Read]]:
     """A reader by Spark, out of the jar of Beam's job server: the package pyspark is 400 MB more of the same."""
-    jar = runners._cached_jar()
-    if shutil.which("java") is None or not jar:
-        left_out = "Spark not run: missing java or the job server jar (templates/spark/build_job_server.py)"
-        (pytest.fail if os.environ.get("CHUNKMILL_REQUIRE_SPARK") == "1" else pytest.skip)(left_out)
     opened = ("java.lang", "java.lang.invoke", "java.net", "java.nio", "java.util", "java.util.concurrent")
     opened += ("sun.nio.ch", "sun.util.calendar")
     options = ["-Xmx512m", *(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in opened)]
@@ -299,8 +282,8 @@ def test_a_reader_gives_the_rows_of_the_files_and_their_partitions(
     assert_reads(read, table)
 
 
-def test_spark_gives_the_rows_of_the_files_and_their_partitions(table: Path) -> None:
-    with spark() as read:
+def test_spark_gives_the_rows_of_the_files_and_their_partitions(table: Path, spark_jar: str) -> None:
+    with spark(spark_jar) as read:
         assert_reads(read, table)
 
 

@@ -3,7 +3,6 @@
 import contextlib
 import logging
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -36,12 +35,7 @@ ENGINES = {
 @pytest.fixture(params=ENGINES)
 def engine(request):
     if request.param == "spark":
-        missing = [command for command in ("java",) if shutil.which(command) is None]
-        if not runners._cached_jar():
-            missing.append("the job server jar (templates/spark/build_job_server.py)")
-        if missing:
-            left_out = f"{request.node.name} not run on Spark: missing {' and '.join(missing)}"
-            (pytest.fail if os.environ.get("CHUNKMILL_REQUIRE_SPARK") == "1" else pytest.skip)(left_out)
+        request.getfixturevalue("spark_jar")
     return ENGINES[request.param]
 
 

@@ -15,19 +15,18 @@ import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from staged import staged
 
 from transforms import sources
 from transforms.chunkers import Chunker, get_chunker
 from transforms.commit import Table, commit
 from transforms.errors import ConfigError, DocumentError
 from transforms.fingerprint import chunk_id, text_digest
-from transforms.packs import PackBuilder
 from transforms.parquet_files import STANDARD, Layout
 from transforms.parsers import ParseSettings, parse
 from transforms.provenance import ChunkerRecord, Run
 from transforms.records import Chunk, DeadLetter, Document, DocumentChunks
 from transforms.schemas import SCHEMAS
-from transforms.shards import write_shard
 from transforms.sources import ReadSettings, SourceFile, match
 from transforms.verify import CHECKS, Fault, VerifyReport, verify
 
@@ -77,14 +76,7 @@ def write(
     chunker: ChunkerRecord = CHUNKER.record,
 ) -> None:
     """Write `elements` and commit them."""
-    builder = PackBuilder(run)
-    packs = [pack for element in elements for pack in builder.add(element)] + builder.flush()
-    entries = [
-        entry
-        for shard in sorted({shard for shard, _ in packs})
-        for entry in write_shard(shard, [p for of, p in packs if of == shard], run, output, chunker, layout)
-    ]
-    commit(entries, run, output, [chunker])
+    commit(staged(output, run, elements, chunker, layout), run, output, [chunker])
 
 
 def make_corpus(folder: Path) -> list[SourceFile]:
