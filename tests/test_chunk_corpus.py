@@ -1,14 +1,10 @@
 """The job from end to end: mixed documents in, a committed table out, the same on every engine."""
 
-import contextlib
 import gc
 import json
 import os
 import signal
-import subprocess
-import sys
 import textwrap
-import time
 from collections import Counter, defaultdict
 from hashlib import sha256
 from itertools import pairwise
@@ -17,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sessions import processes_of_session, session, wait_until
 
 beam = pytest.importorskip("apache_beam")
 
@@ -671,43 +668,17 @@ def test_interrupted_run_leaves_the_table_as_it_was(tmp_path, workers):
     slow = textwrap.dedent(SLOW).replace("STARTED", repr(str(started)))
     script.write_text(f"SLOW = {slow!r}\n{textwrap.dedent(COMMAND)}")
     run = ["run", "--input", tmp_path / "in", "--output", output, "--tokenizer", "character"]
-    with subprocess.Popen(
-        [sys.executable, script, *run, "--workers", str(workers)],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-        start_new_session=True,
-        stderr=subprocess.PIPE,
-    ) as process:
-        try:
-            wait_until(started.exists, seconds=150)
-            assert list((output / "control/staging").rglob("*.parquet"))
-            # Only the command: a terminal would tell its workers too, which makes it easier.
-            process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=60)
-            assert process.returncode == 130, errors.decode()
-            assert errors.decode().endswith("chunkmill: interrupted; nothing was committed\n")
-            assert "Traceback" not in errors.decode()
-            assert digests(output) == before
-            assert processes_of_session(process.pid) == []
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+    with session(script, *run, "--workers", workers) as process:
+        wait_until(started.exists, seconds=150)
+        assert list((output / "control/staging").rglob("*.parquet"))
+        # Only the command: a terminal would tell its workers too, which makes it easier.
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 130, errors.decode()
+        assert errors.decode().endswith("chunkmill: interrupted; nothing was committed\n")
+        assert "Traceback" not in errors.decode()
+        assert digests(output) == before
+        assert processes_of_session(process.pid) == []
 
     assert small_run(tmp_path) == 0
     assert texts(tmp_path) == ["More text.", "New and longer text."]
-
-
-def wait_until(condition, seconds):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"not within {seconds} s"
-        time.sleep(0.1)
-
-
-def processes_of_session(session):
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            state, _, _, its_session = (process / "stat").read_text().rpartition(")")[2].split()[:4]
-            if int(its_session) == session and state != "Z":
-                found.append((process / "cmdline").read_text().replace("\0", " "))
-    return found

@@ -1,16 +1,13 @@
 """Really runs a tiny pipeline on each engine, and interrupts it."""
 
-import contextlib
 import logging
 import os
 import signal
-import subprocess
-import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
+from sessions import processes_of_session, session, wait_until
 
 beam = pytest.importorskip("apache_beam")
 
@@ -143,39 +140,13 @@ def test_interrupted_run_ends_soon_and_leaves_no_process(engine, stop, tmp_path)
     runner, workers = engine
     script, started = tmp_path / "script.py", tmp_path / "started"
     script.write_text(textwrap.dedent(INTERRUPTED))
-    with subprocess.Popen(
-        [sys.executable, script, runner, str(workers), started],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-        start_new_session=True,
-        stderr=subprocess.PIPE,
-    ) as launcher:
-        try:
-            wait_until(started.exists, seconds=150)
-            # Only the launcher: a terminal would tell its children too, which makes it easier.
-            launcher.send_signal(stop)
-            _, errors = launcher.communicate(timeout=60)
-            assert launcher.returncode in (-stop, 128 + stop), errors.decode()
-            assert processes_of_session(launcher.pid) == []
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(launcher.pid, signal.SIGKILL)
-
-
-def wait_until(condition, seconds):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"not within {seconds} s"
-        time.sleep(0.1)
-
-
-def processes_of_session(session):
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            state, _, _, its_session = (process / "stat").read_text().rpartition(")")[2].split()[:4]
-            if int(its_session) == session and state != "Z":
-                found.append((process / "cmdline").read_text().replace("\0", " "))
-    return found
+    with session(script, runner, workers, started) as launcher:
+        wait_until(started.exists, seconds=150)
+        # Only the launcher: a terminal would tell its children too, which makes it easier.
+        launcher.send_signal(stop)
+        _, errors = launcher.communicate(timeout=60)
+        assert launcher.returncode in (-stop, 128 + stop), errors.decode()
+        assert processes_of_session(launcher.pid) == []
 
 
 def test_dead_worker_is_named_and_does_not_hang():

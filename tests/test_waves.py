@@ -1,12 +1,9 @@
 """A local run sets its packs aside a wave at a time, and goes on after a kill with the waves that are not done."""
 
-import contextlib
 import json
 import os
 import pickle
 import signal
-import subprocess
-import sys
 import textwrap
 from dataclasses import replace
 from hashlib import sha256
@@ -15,6 +12,7 @@ from uuid import uuid4
 
 import fsspec
 import pytest
+from sessions import session
 
 pytest.importorskip("apache_beam")
 
@@ -124,18 +122,9 @@ def killed_run(tmp_path, command, *, inside, at, workers):
     killed = "".join(f"{name} = {value!r}\n" for name, value in facts.items()) + textwrap.dedent(KILLED)
     script = tmp_path / "command.py"
     script.write_text(f"KILLED = {killed!r}\n{textwrap.dedent(COMMAND)}")
-    with subprocess.Popen(
-        [sys.executable, script, *command, "--workers", str(workers)],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-        start_new_session=True,
-        stderr=subprocess.PIPE,
-    ) as process:
-        try:
-            _, errors = process.communicate(timeout=150)
-            assert process.returncode == -signal.SIGKILL, errors.decode()
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+    with session(script, *command, "--workers", workers) as process:
+        _, errors = process.communicate(timeout=150)
+        assert process.returncode == -signal.SIGKILL, errors.decode()
     return [file.name for file in done.iterdir()]
 
 
