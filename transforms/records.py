@@ -245,7 +245,7 @@ class Chunk:
         return self.spans[-1][1]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class DocumentChunks:
     """A document with all of its chunks, or with the reason why it has none.
 

@@ -201,7 +201,7 @@ def test_counts_stay_right_when_more_short_texts_come_than_are_remembered(monkey
     tokenizer = EncodingTokenizer("cl100k_base", vocabulary("cl100k_base"), "tiktoken")
     texts = [f"text {number}" for number in range(50)] * 2
     assert [tokenizer.count(text) for text in texts] == [len(tokenizer.encode(text)) for text in texts]
-    assert len(tokenizer._known) <= 10
+    assert len(tokenizer.known_counts) <= 10
 
 
 def test_the_counter_of_characters_counts_code_points():

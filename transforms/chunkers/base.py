@@ -177,6 +177,7 @@ class Chunker(BaseModel, ABC):
             measured.room = context.room
         pieces = list(self.cut(measured, measured.start, measured.end))
         chunks, lost = finish(measured, pieces, self.record, context)
+        measured.let_go()
         if not chunks and not lost:
             reason = "nothing is left of it"
             return DocumentChunks(

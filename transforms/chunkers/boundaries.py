@@ -11,8 +11,9 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
+from transforms.chunkers import compiled
 from transforms.records import Block
 
 # White space within a line.
@@ -264,10 +265,21 @@ class KeepingWhole:
 
 def blank_lines(text: str) -> Level:
     """Boundaries after blank lines."""
-    if "\r" not in text and not (_has_white_line(text) and _SPACED_BLANK_LINE.search(text)):
+    native = compiled.native
+    is_spaced = native.has_spaced_blank_line if native else has_spaced_blank_line
+    if "\r" not in text and not is_spaced(text):
         return SeparatorLevel(text, "\n\n")
+    return PlaceLevel(*(native.spans_of_blank_lines if native else spans_of_blank_lines)(text))
+
+
+def spans_of_blank_lines(text: str) -> tuple[list[int], list[int]]:
+    """Where blank lines stand, and where what follows them begins.
+
+    Args:
+        text: The text.
+    """
     places = [match.span() for match in _BLANK_LINES.finditer(text)]
-    return PlaceLevel([start for start, _ in places], [end for _, end in places])
+    return [start for start, _ in places], [end for _, end in places]
 
 
 def paragraphs(text: str) -> Level:
@@ -283,6 +295,27 @@ def lines(text: str) -> Level:
 
 def sentences(text: str) -> Level:
     """Boundaries after sentences, as far as punctuation tells."""
+    if compiled.native:
+        level: Level = _compiled_rules().level(text)
+        return level
+    return sentence_marks(text)
+
+
+@lru_cache
+def _compiled_rules() -> Any:
+    """How sentences end, for all texts."""
+    return compiled.native and compiled.native.SentenceRules(
+        _STOPS,
+        _STOPS_BEFORE_WHITE_SPACE,
+        _CLOSERS,
+        _CLOSERS_BEFORE_WHITE_SPACE,
+        _OMISSIONS,
+        _is_abbreviation,
+    )
+
+
+def sentence_marks(text: str) -> MarkLevel:
+    """Boundaries after sentences, found in Python."""
     marks = _STOPS_BEFORE_WHITE_SPACE if text.isascii() else _STOPS
     return MarkLevel(text, marks, _after_sentence, _LIKELY_STOPS)
 
@@ -359,9 +392,14 @@ def delimiters(text: str, strings: Sequence[str]) -> Level:
     return PlaceLevel([start for start, _ in places], [end for _, end in places])
 
 
-def _has_white_line(text: str) -> bool:
-    """Whether there may be a line of white space only; a look that is cheaper than the search for it."""
-    return any(map(str.isspace, text.split("\n")))
+def has_spaced_blank_line(text: str) -> bool:
+    """Whether some line between two others consists of white space only.
+
+    Args:
+        text: The text.
+    """
+    # A look that is cheaper than the search.
+    return any(map(str.isspace, text.split("\n"))) and bool(_SPACED_BLANK_LINE.search(text))
 
 
 def _after_line(text: str, at: int) -> int:

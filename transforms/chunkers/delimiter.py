@@ -12,9 +12,9 @@ from pydantic import BeforeValidator, Field
 from transforms.chunkers import boundaries
 from transforms.chunkers.base import Chunker
 from transforms.chunkers.boundaries import AnyOf, Level
+from transforms.chunkers.edges import white_end
 from transforms.chunkers.measured import Measured
 from transforms.chunkers.packing import PROSE, Ladder, Packer, Piece
-from transforms.chunkers.rulers import white_end
 from transforms.records import Span
 
 _DELIMITER = "delimiter"

@@ -5,11 +5,12 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
+from transforms.chunkers import compiled
 from transforms.chunkers.context import Context
 from transforms.chunkers.measured import Measured
 from transforms.chunkers.packing import Piece
 from transforms.chunkers.rulers import black
-from transforms.fingerprint import chunk_id, text_digest
+from transforms.fingerprint import chunk_ids, text_digest
 from transforms.provenance import ChunkerRecord
 from transforms.records import Block, Chunk, Location, Span
 
@@ -34,31 +35,23 @@ def finish(
         The chunks, and the number of non-whitespace characters outside all of them that no setting removed.
     """
     document, text = measured.document, measured.text
-    strategy, chunker_hash, size = chunker.name, chunker.hash, chunker.chunk_size
+    strategy, size = chunker.name, chunker.chunk_size
     document_id, acl_labels, tenant_id = document.document_id, document.acl_labels, document.tenant_id
-    one_byte = text.isascii()
-    line_breaks = _line_breaks if "\r" in text else str.count
     facts_of = _Facts(measured.blocks) if measured.blocks else _no_facts
     path_at = measured.path_at if measured.has_paths else _no_path
     context_of = context.of if context.is_told else _no_context
     chunks: list[Chunk] = []
     seen: dict[str, int] = {}
-    # How far the text is told: the characters, the bytes and the line there; and what chunks hold of it.
-    at, byte, line, held, lost = 0, 0, 1, 0, 0
+    teller = compiled.native.Teller if compiled.native else Teller
+    told, id_of = teller(text).slice, chunk_ids(document_id, chunker.hash)
+    # How far chunks hold the text, and what none of them holds of it.
+    held, lost = 0, 0
     before = None
     for index, piece in enumerate(pieces):
         start, end = piece.start, piece.end
-        if start > at:
-            byte += start - at if one_byte else len(text[at:start].encode())
-            line += line_breaks(text, "\n", at, start)
-        elif start < at:
-            byte -= at - start if one_byte else len(text[start:at].encode())
-            line -= line_breaks(text, "\n", start, at)
-        if start > held:
+        if start > held and not text[held:start].isspace():
             lost += _lost(text, held, start, measured.removed)
-        content = slice_ = text[start:end]
-        data = slice_.encode()
-        last_byte, last_line = byte + len(data), line + line_breaks(text, "\n", start, end)
+        content, data, byte_span, lines = told(start, end)
         if piece.derived is not None or piece.spans:
             content = piece.derived or "".join(text[low:high] for low, high in piece.spans or ())
             data = content.encode()
@@ -67,15 +60,15 @@ def finish(
         kind, heading_level, locations, images = facts_of(start, end)
         chunks.append(
             Chunk(
-                chunk_id(document_id, chunker_hash, digest, ordinal),
+                id_of(digest, ordinal),
                 document_id,
                 index,
                 content,
                 piece.tokens,
                 piece.spans or ((start, end),),
-                (byte, last_byte),
+                byte_span,
                 _shared(piece, before, held) if start < held else 0,
-                (line, last_line),
+                lines,
                 piece.kind or kind,
                 f"{strategy}:{piece.fallback}" if piece.fallback else strategy,
                 piece.heading_level or heading_level,
@@ -90,10 +83,40 @@ def finish(
                 tenant_id,
             )
         )
-        at, byte, line = end, last_byte, last_line
         if end > held:
             held, before = end, piece
-    return chunks, lost + _lost(text, held, len(text), measured.removed)
+    if held < len(text):
+        lost += _lost(text, held, len(text), measured.removed)
+    return chunks, lost
+
+
+class Teller:
+    """Tells of the slices of a text where they stand in bytes and lines, each from where the last one ended.
+
+    Args:
+        text: The text.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._is_ascii = text.isascii()
+        self._line_breaks = _line_breaks if "\r" in text else str.count
+        self._at, self._byte, self._line = 0, 0, 1
+
+    def slice(self, start: int, end: int) -> tuple[str, bytes, Span, Span]:
+        """Text, text in UTF-8, span in bytes, first and last line of a slice."""
+        text, at, byte, line = self._text, self._at, self._byte, self._line
+        if start >= at:
+            byte += start - at if self._is_ascii else len(text[at:start].encode())
+            line += self._line_breaks(text, "\n", at, start)
+        else:
+            byte -= at - start if self._is_ascii else len(text[start:at].encode())
+            line -= self._line_breaks(text, "\n", start, at)
+        content = text[start:end]
+        data = content.encode()
+        self._at, self._byte = end, byte + len(data)
+        self._line = line + self._line_breaks(text, "\n", start, end)
+        return content, data, (byte, self._byte), (line, self._line)
 
 
 def _no_path(start: int) -> tuple[str, ...]:

@@ -11,8 +11,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
 
-from transforms.chunkers.graphemes import Graphemes
-from transforms.chunkers.rulers import black, regions_between_gaps, ruler, white_end, white_start
+from transforms.chunkers.edges import edges_of
+from transforms.chunkers.rulers import black, regions_between_gaps, ruler
 from transforms.parsers.tables import Table, read_table
 from transforms.records import Block, Document, Span
 from transforms.tokenizers.base import Tokenizer
@@ -46,11 +46,10 @@ class Measured:
         self.notes: dict[str, int] = {}
         self._has_returns = "\r" in text
         # Last position up to another one, and first from it on, that divides no grapheme cluster.
-        self.edge_before: Callable[[int], int] = _same
-        self.edge_after: Callable[[int], int] = _same
-        if self._has_returns or not text.isascii():
-            graphemes = Graphemes(text)
-            self.edge_before, self.edge_after = graphemes.floor, graphemes.ceil
+        edges = edges_of(text)
+        self.edge_before, self.edge_after = edges.before, edges.after
+        # Where a chunk begins and ends that may hold a certain slice: without the white space at its edges.
+        self.begin, self.finish = edges.begin, edges.finish
         # The text but for the white space around it, which no chunk holds.
         self.start, self.end = self.trim(0, len(text))
         # The parts of the text between its hard gaps; no chunk reaches across one.
@@ -83,6 +82,14 @@ class Measured:
         Args:
             blocks: The blocks, in order.
         """
+        self._tables: dict[int, Table | None] = {}
+        self.blocks: Sequence[Block] = ()
+        self._headings: Sequence[Block] = ()
+        self._heading_starts: Sequence[int] = ()
+        self._block_starts: Sequence[int] = ()
+        self.has_tables = False
+        if not blocks:
+            return
         self.blocks = [block for raw in blocks if (block := self._usable(raw))]
         self._headings = [block for block in self.blocks if block.kind == "heading"]
         self._heading_starts = [heading.start for heading in self._headings]
@@ -90,7 +97,6 @@ class Measured:
         self.has_tables = any(block.kind == "table" for block in self.blocks)
         if self._headings:
             self._follow_headings()
-        self._tables: dict[int, Table | None] = {}
 
     def _usable(self, block: Block) -> Block | None:
         """A block whose edges divide no grapheme cluster, a heading with a title; None if nothing is left of it."""
@@ -201,6 +207,10 @@ class Measured:
         made: T = self._prepared[id(owner)]
         return made
 
+    def let_go(self) -> None:
+        """Forget what was prepared, which knows this document too: as a ring both would stay until they are looked for."""
+        self._prepared.clear()
+
     def is_all(self, start: int, end: int) -> bool:
         """Whether [start, end) is the whole document."""
         return start <= self.start and end >= self.end
@@ -258,37 +268,6 @@ class Measured:
         inside = any(low <= start and end <= high for low, high in self.regions)
         return self.ruler.count(start, end) if inside else _ENDLESS
 
-    def begin(self, position: int, limit: int, *, keep_spaces: bool = False) -> int:
-        """Where a chunk from `position` on begins: after blank lines, before the indentation of its first line.
-
-        Args:
-            position: First position it may hold.
-            limit: End of what it may hold; returned if there is only white space up to it.
-            keep_spaces: Whether spaces in the middle of a line, where `position` is, are held too.
-        """
-        text = self.text
-        if position < limit and not text[position].isspace():
-            return position
-        seen = white_end(text, position, limit)
-        if seen == limit:
-            return limit
-        line = text.rfind("\n", position, seen) + 1
-        if self._has_returns:
-            line = max(line, text.rfind("\r", position, seen) + 1)
-        if not line:
-            line = position if keep_spaces or not position or text[position - 1] in "\n\r" else seen
-        # White space can be the base of a cluster: a space with a combining mark.
-        line = self.edge_before(line)
-        return line if line > position else position
-
-    def finish(self, position: int, start: int) -> int:
-        """Where a chunk up to `position` ends: without trailing white space; at least at `start`."""
-        text = self.text
-        if position > start and not text[position - 1].isspace():
-            return position
-        end = self.edge_after(white_start(text, position, start))
-        return end if end > start else start
-
     def trim(self, start: int, end: int) -> tuple[int, int]:
         """A slice with clean edges; empty if it is blank."""
         start = self.begin(start, end)
@@ -297,7 +276,3 @@ class Measured:
 
 def _all_of_it(start: int, size: int) -> int:
     return size
-
-
-def _same(position: int) -> int:
-    return position

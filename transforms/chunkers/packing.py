@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from transforms.chunkers import boundaries
 from transforms.chunkers.boundaries import KeepingWhole, Level, PlaceLevel
+from transforms.chunkers.edges import white_end
 from transforms.chunkers.measured import Measured
-from transforms.chunkers.rulers import white_end
 from transforms.records import Block, Span
 
 # Levels of a ladder, coarse to fine: a name from `_LEVELS`, or the separators of one level. Graphemes come after all.
@@ -345,7 +345,13 @@ def whole(measured: Measured, start: int, end: int, size: int) -> Piece | None:
         end: End of the slice.
         size: Budget, in tokens.
     """
-    return joined(measured, [((start, end), None)], 0, 1, size)[1]
+    start = measured.begin(start, end)
+    end = measured.finish(end, start)
+    size = measured.room(start, size)
+    if end > measured.reach(start, size):
+        return None
+    tokens = measured.count(start, end)
+    return Piece(start, start, end, tokens) if tokens <= size else None
 
 
 def joined(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -127,7 +127,7 @@ def _said(heading: str) -> str:
     return heading.strip(_NUMBERING).casefold()
 
 
-def _captioned(blocks: list[Block]) -> Iterator[Span]:
+def _captioned(blocks: Sequence[Block]) -> Iterator[Span]:
     """Each figure or table with its caption: the one that follows if there is one, else the one before."""
     taken = -1
     for place, block in enumerate(blocks):

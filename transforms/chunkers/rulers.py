@@ -10,11 +10,20 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from transforms.chunkers import compiled
+from transforms.chunkers.edges import white_end, white_start
 from transforms.records import Span
 from transforms.tokenizers.base import Tokenizer
 from transforms.tokenizers.characters import CharacterTokenizer
-from transforms.tokenizers.encodings import EncodingTokenizer
-from transforms.tokenizers.strong_cuts import ALWAYS, StrongCuts, after_black, strong_cuts
+from transforms.tokenizers.encodings import REMEMBERED_LENGTH, EncodingTokenizer
+from transforms.tokenizers.strong_cuts import (
+    ALWAYS,
+    CLASSES,
+    StrongCuts,
+    after_black,
+    character_class,
+    strong_cuts,
+)
 
 # tiktoken panics on 1,000,000 white-space characters in a row, and nobody wants a chunk that spans this many.
 HARD_GAP = 100_000
@@ -48,10 +57,38 @@ def ruler(text: str, tokenizer: Tokenizer, regions: Sequence[Span]) -> Ruler:
         regions: The parts of the text that are measured, without the white space around and between them.
     """
     if isinstance(tokenizer, EncodingTokenizer) and (cuts := strong_cuts(tokenizer.name)) is not None:
-        return _PrefixRuler(text, tokenizer, cuts, regions)
+        return _prefix_ruler(text, tokenizer, cuts, regions)
     if isinstance(tokenizer, CharacterTokenizer):
         return _CharacterRuler(text)
     return _CountingRuler(text, tokenizer, regions)
+
+
+def _prefix_ruler(
+    text: str, tokenizer: EncodingTokenizer, cuts: StrongCuts, regions: Sequence[Span]
+) -> Ruler:
+    ids = [tokenizer.encode(text[start:end]) for start, end in regions]
+    if not compiled.native:
+        return PrefixRuler(text, tokenizer, cuts, ids, regions)
+    counter = _counters.get(tokenizer) or _make_counter(tokenizer, cuts)
+    found: Ruler = compiled.native.PrefixRuler(counter, text, ids, regions)
+    return found
+
+
+# What the compiled rulers of all texts share, by tokenizer.
+_counters: dict[EncodingTokenizer, Any] = {}
+
+
+def _make_counter(tokenizer: EncodingTokenizer, cuts: StrongCuts) -> Any:
+    counter = _counters[tokenizer] = compiled.native and compiled.native.Counter(
+        tokenizer.begun,
+        tokenizer.count,
+        tokenizer.known_counts,
+        REMEMBERED_LENGTH,
+        CLASSES,
+        character_class,
+        cuts.verdicts,
+    )
+    return counter
 
 
 def is_additive(tokenizer: Tokenizer) -> bool:
@@ -103,7 +140,7 @@ class _CountingRuler:
         return self._ends[first] if first >= 0 else 0
 
 
-class _PrefixRuler:
+class PrefixRuler:
     """Counts by subtraction between strong cuts, and anew only the word or the punctuation at either end.
 
     A strong cut is always the end of a token, so only those are looked at. Where tokens end is not asked of a text
@@ -111,7 +148,12 @@ class _PrefixRuler:
     """
 
     def __init__(
-        self, text: str, tokenizer: EncodingTokenizer, cuts: StrongCuts, regions: Sequence[Span]
+        self,
+        text: str,
+        tokenizer: EncodingTokenizer,
+        cuts: StrongCuts,
+        ids: Sequence[NDArray[np.uint32]],
+        regions: Sequence[Span],
     ) -> None:
         self._text = text
         self._regions = regions
@@ -119,7 +161,7 @@ class _PrefixRuler:
         self._tokenizer = tokenizer
         self._count = tokenizer.count
         self._cuts = cuts
-        self._ids = [tokenizer.encode(text[start:end]) for start, end in regions]
+        self._ids = ids
         self._total = sum(map(len, self._ids))
         # Where tokens end, once that is asked.
         self._array: NDArray[np.int32] | None = None
@@ -130,6 +172,7 @@ class _PrefixRuler:
 
     @property
     def ends(self) -> NDArray[np.int32]:
+        """End of each token of the whole text, in code points."""
         if self._array is None:
             tokens = self._tokenizer.ends
             parts = [
@@ -140,6 +183,7 @@ class _PrefixRuler:
         return self._array
 
     def count(self, start: int, end: int) -> int:
+        """Tokens of the slice."""
         if end == self._end and start == self._start:
             return self._total
         head = self._head if self._head[0] == start else self._find_head(start)
@@ -159,6 +203,7 @@ class _PrefixRuler:
         return tokens + self._count(text[first:end]) if first < end else tokens
 
     def reach(self, start: int, budget: int) -> int:
+        """About the furthest end of a slice from `start` within `budget` tokens, rather too far than too near."""
         if start == self._start and budget >= self._total:
             return self._end
         head = self._head if self._head[0] == start else self._find_head(start)
@@ -178,6 +223,7 @@ class _PrefixRuler:
         return ends[last] if last < len(ends) else len(text)
 
     def back(self, end: int, budget: int) -> int:
+        """About the earliest start of a slice up to `end` within `budget` tokens."""
         ends = self._ends or memoryview(self.ends)  # type: ignore[arg-type]
         first = bisect_right(ends, end) - budget - 1
         return ends[first] if first >= 0 else 0
@@ -234,29 +280,3 @@ def regions_between_gaps(text: str, start: int, end: int) -> list[Span]:
 def black(text: str) -> int:
     """Characters of a text that are not white space."""
     return 0 if not text or text.isspace() else sum(map(len, text.split()))
-
-
-def white_end(text: str, start: int, end: int) -> int:
-    """First position from `start` on, up to `end`, that is not white space."""
-    step = 16
-    while start < end:
-        after = start + step
-        block = text[start:after] if after < end else text[start:end]
-        rest = len(block.lstrip())
-        if rest:
-            return start + len(block) - rest
-        start, step = after, step * 4
-    return end
-
-
-def white_start(text: str, end: int, start: int) -> int:
-    """Last position from `end` back, down to `start`, that no white space precedes."""
-    step = 16
-    while end > start:
-        before = end - step
-        block = text[before:end] if before > start else text[start:end]
-        rest = len(block.rstrip())
-        if rest:
-            return end - len(block) + rest
-        end, step = before, step * 4
-    return start

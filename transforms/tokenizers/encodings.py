@@ -28,7 +28,7 @@ _Encode = Callable[[str], "NDArray[np.uint32]"]
 
 _CHECK_EVERY = 1000
 # Counts of words and closing punctuation are asked for again and again; those of longer texts hardly ever.
-_REMEMBERED_LENGTH, _REMEMBERED_COUNTS = 32, 100_000
+REMEMBERED_LENGTH, _REMEMBERED_COUNTS = 32, 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,8 @@ class EncodingTokenizer:
     Attributes:
         engine: The engine in use.
         fallback: Why `auto` does not use the faster one; None if it does.
+        begun: Characters that begin in each token: its bytes that continue none.
+        known_counts: Tokens of short texts that were counted before.
     """
 
     def __init__(self, name: str, vocabulary: bytes, engine: Engine = "auto") -> None:
@@ -98,26 +100,25 @@ class EncodingTokenizer:
         self.vocabulary_digest = hashlib.sha256(vocabulary).hexdigest()
         ranks = _parse(vocabulary)
         self._reference = _reference(name, ENCODINGS[name].pattern, ranks)
-        # Characters that begin in each token: the bytes that continue none.
-        self._begun = np.zeros(max(ranks.values()) + 1, np.int32)
-        self._begun[list(ranks.values())] = _characters_begun(ranks)
+        self.begun = np.zeros(max(ranks.values()) + 1, np.int32)
+        self.begun[list(ranks.values())] = _characters_begun(ranks)
         self.engine: str = "tiktoken"
         self.fallback: str | None = None
         self._encode: _Encode = self._encode_reference
         self._encoded = 0
-        self._known: dict[str, int] = {}
+        self.known_counts: dict[str, int] = {}
         if engine != "tiktoken":
             self._use_fastokens(vocabulary, required=engine == "fastokens")
 
     def count(self, text: str) -> int:
         """Tokens of `text`."""
-        if len(text) > _REMEMBERED_LENGTH:
+        if len(text) > REMEMBERED_LENGTH:
             return len(self._encode(text))
-        count = self._known.get(text)
+        count = self.known_counts.get(text)
         if count is None:
-            if len(self._known) >= _REMEMBERED_COUNTS:
-                self._known.clear()
-            count = self._known[text] = len(self._encode(text))
+            if len(self.known_counts) >= _REMEMBERED_COUNTS:
+                self.known_counts.clear()
+            count = self.known_counts[text] = len(self._encode(text))
         return count
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
@@ -135,7 +136,7 @@ class EncodingTokenizer:
     def ends(self, ids: NDArray[np.uint32]) -> NDArray[np.int32]:
         """End of each token of a text, in code points, given the ids of all."""
         # Of all ways to write a running sum numpy is fastest at this one, by a factor of three.
-        return np.add.accumulate(self._begun.take(ids))
+        return np.add.accumulate(self.begun.take(ids))
 
     def _encode_reference(self, text: str) -> NDArray[np.uint32]:
         return np.array(self._reference.encode_ordinary(text), np.uint32)

@@ -15,6 +15,8 @@ _WHITE_SPACE = frozenset("\t\n\x0b\x0c\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\
     chr(c) for c in range(0x2000, 0x200B)
 }
 NEVER, ALWAYS, AFTER_BLACK = 0, 1, 2
+# Letter, mark, number, space, other white space, line break, punctuation and the rest, apostrophe, slash, unassigned.
+CLASSES = "LMNSTRPAXU"
 
 # The rules of each family, see `StrongCuts`. Unassigned code points are in none: engines differ on them.
 FAMILIES: Mapping[str, Sequence[str]] = {
@@ -36,9 +38,7 @@ _REMEMBERED_PAIRS = 1 << 16
 
 
 def character_class(character: str) -> str:
-    """Class of a character: letter, mark, number, space, other white space, line break, punctuation and the rest,
-    apostrophe, slash, or unassigned.
-    """
+    """Class of a character, one of `CLASSES`."""
     if character in "\r\n":
         return "R"
     if character == " ":
@@ -63,11 +63,14 @@ class StrongCuts(dict[str, int]):
     Args:
         rules: Left classes, a colon, right classes; a star at the end if the cut is strong only where no white
             space comes before the left character.
+
+    Attributes:
+        verdicts: The verdict of each pair of classes; never, if it is in none.
     """
 
     def __init__(self, rules: Sequence[str]) -> None:
         super().__init__()
-        self._verdicts = {
+        self.verdicts = {
             (left, right): AFTER_BLACK if rights.endswith("*") else ALWAYS
             for lefts, rights in (rule.split(":") for rule in rules)
             for left in lefts
@@ -78,7 +81,7 @@ class StrongCuts(dict[str, int]):
         if len(self) >= _REMEMBERED_PAIRS:
             self.clear()
         left, right = map(character_class, pair)
-        verdict = self[pair] = self._verdicts.get((left, right), NEVER)
+        verdict = self[pair] = self.verdicts.get((left, right), NEVER)
         return verdict
 
     def at(self, text: str, position: int) -> bool:

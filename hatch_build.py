@@ -1,0 +1,65 @@
+"""Compiles the inner loops of chunking for a wheel or an editable install, where there is a C compiler.
+
+Without one the package is the same but slower: each of those loops has a twin in Python.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+MODULE = "transforms.chunkers.native"
+
+
+class CompiledLoops(BuildHookInterface[Any]):
+    """Adds the compiled module to what is built."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compiles before anything is packed.
+
+        Args:
+            version: `standard` or `editable`.
+            build_data: What hatchling is told of the build.
+        """
+        self._folder = tempfile.mkdtemp()
+        compiled = self._compile(Path(self._folder))
+        place = Path(*MODULE.split(".")).parent
+        if compiled is None:
+            self.app.display_warning(
+                "No C compiler that works: the inner loops stay in Python, and are slower."
+            )
+        elif version == "editable":
+            shutil.copy(compiled, Path(self.root) / place)
+        else:
+            build_data["force_include"][str(compiled)] = str(place / compiled.name)
+            build_data["pure_python"], build_data["infer_tag"] = False, True
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Leaves nothing behind."""
+        shutil.rmtree(self._folder)
+
+    def _compile(self, folder: Path) -> Path | None:
+        """The compiled module; None if it cannot be compiled here."""
+        from Cython.Build import cythonize
+        from setuptools import Distribution, Extension
+        from setuptools.command.build_ext import build_ext
+        from setuptools.errors import CCompilerError, ExecError, PlatformError
+
+        source = Path(self.root, *MODULE.split(".")).with_suffix(".pyx")
+        flags = ["-O3", "-g0"] if os.name == "posix" else []
+        extension = Extension(MODULE, [str(source)], extra_compile_args=flags)
+        command = build_ext(
+            Distribution({"ext_modules": cythonize([extension], build_dir=str(folder), quiet=True)})
+        )
+        command.build_lib, command.build_temp = str(folder / "lib"), str(folder / "temp")
+        command.ensure_finalized()
+        try:
+            command.run()
+        except (CCompilerError, ExecError, PlatformError):
+            return None
+        return next((folder / "lib").rglob("native.*"))

@@ -1,0 +1,615 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, embedsignature=False, binding=False
+"""The inner loops of chunking, compiled.
+
+Each thing here has a twin in Python, named in its docstring, which says what is right; the tests hold the two
+together. What they decide by, such as the marks that end a sentence, is handed over by the twin's module.
+"""
+
+from cpython.array cimport array, clone
+from cpython.dict cimport PyDict_GetItem
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
+from cpython.object cimport PyObject
+from cpython.unicode cimport (
+    Py_UNICODE_ISSPACE,
+    PyUnicode_AsUTF8String,
+    PyUnicode_DATA,
+    PyUnicode_FindChar,
+    PyUnicode_KIND,
+    PyUnicode_READ,
+    PyUnicode_Substring,
+)
+
+cdef array _INTEGERS = array("i")
+
+cdef extern from *:
+    """
+    #define CODE_POINTS 0x110000
+    #define PLANE 0x10000
+    /* Tokens that are looked at for a strong cut, as in rulers.py. */
+    #define PIECE_TOKENS 64
+    """
+    enum:
+        CODE_POINTS
+        PLANE
+        PIECE_TOKENS
+
+
+cdef inline int _kind_of(text) except -1:
+    """How a text is stored; what derives from `str` will do."""
+    if not isinstance(text, str):
+        raise TypeError(f"a text is a str, not a {type(text).__name__}")
+    return PyUnicode_KIND(text)
+
+
+cdef inline bint _hangs_on_nothing(Py_UCS4 c) noexcept:
+    """Whether a character never shares a grapheme cluster with another such one, whatever stands around them."""
+    if c < 0x300:
+        return True
+    if c < 0x2010:
+        return 0x370 <= c <= 0x482 or 0x48A <= c <= 0x52F
+    if c <= 0x205F:
+        return True
+    if c < 0x4E00:
+        return 0x3001 <= c <= 0x3029 or 0x3041 <= c <= 0x3096 or 0x30A1 <= c <= 0x30FF or 0x3400 <= c <= 0x4DBF
+    return c <= 0x9FFF or 0xAC00 <= c <= 0xD7A3 or 0xFF01 <= c <= 0xFF60
+
+
+cdef class Edges:
+    """Where the slices of one text begin and end, as `edges.Edges` says."""
+
+    cdef object _text
+    cdef int _kind
+    cdef void* _data
+    cdef Py_ssize_t _length
+    cdef object _graphemes
+    cdef object _make
+
+    def __init__(self, text, graphemes):
+        self._text = text
+        self._kind = _kind_of(text)
+        self._data = PyUnicode_DATA(text)
+        self._length = len(text)
+        self._make = graphemes
+
+    cdef inline Py_UCS4 _at(self, Py_ssize_t position) noexcept:
+        return PyUnicode_READ(self._kind, self._data, position)
+
+    cdef bint _is_plain(self, Py_ssize_t position) noexcept:
+        if position <= 0 or position >= self._length:
+            return True
+        cdef Py_UCS4 left = self._at(position - 1), right = self._at(position)
+        if left == c"\r" and right == c"\n":
+            return False
+        return _hangs_on_nothing(left) and _hangs_on_nothing(right)
+
+    cdef _clusters(self):
+        if self._graphemes is None:
+            self._graphemes = self._make(self._text)
+        return self._graphemes
+
+    cpdef Py_ssize_t before(self, Py_ssize_t position) except -1:
+        """Last position up to `position` that divides no grapheme cluster."""
+        return position if self._is_plain(position) else self._clusters().floor(position)
+
+    cpdef Py_ssize_t after(self, Py_ssize_t position) except -1:
+        """First position from `position` on that divides no grapheme cluster."""
+        return position if self._is_plain(position) else self._clusters().ceil(position)
+
+    cpdef Py_ssize_t white_end(self, Py_ssize_t start, Py_ssize_t end) noexcept:
+        """First position from `start` on, up to `end`, that is not white space."""
+        if start >= end:
+            return end
+        while start < end and Py_UNICODE_ISSPACE(self._at(start)):
+            start += 1
+        return start
+
+    cpdef Py_ssize_t begin(self, Py_ssize_t position, Py_ssize_t limit, bint keep_spaces=False) except -1:
+        """Where a chunk from `position` on begins."""
+        if position < limit and not Py_UNICODE_ISSPACE(self._at(position)):
+            return position
+        cdef Py_ssize_t seen = self.white_end(position, limit)
+        if seen == limit:
+            return limit
+        cdef Py_ssize_t line = seen
+        cdef Py_UCS4 c
+        while line > position:
+            c = self._at(line - 1)
+            if c == c"\n" or c == c"\r":
+                break
+            line -= 1
+        else:
+            line = seen
+            if keep_spaces or not position:
+                line = position
+            else:
+                c = self._at(position - 1)
+                if c == c"\n" or c == c"\r":
+                    line = position
+        line = self.before(line)
+        return line if line > position else position
+
+    cpdef Py_ssize_t finish(self, Py_ssize_t position, Py_ssize_t start) except -1:
+        """Where a chunk up to `position` ends."""
+        if position > start and not Py_UNICODE_ISSPACE(self._at(position - 1)):
+            return position
+        while position > start and Py_UNICODE_ISSPACE(self._at(position - 1)):
+            position -= 1
+        cdef Py_ssize_t end = self.after(position if position > start else start)
+        return end if end > start else start
+
+
+cdef class Counter:
+    """What the rulers of all texts share: a tokenizer, and where its encoding can be cut.
+
+    Args:
+        begun: How many characters begin in each token.
+        count: Counts the tokens of any text.
+        known: Counts that are remembered, by their text.
+        remembered_length: Length of the longest text whose count is.
+        classes: Letters that stand for classes of characters, fewer than 16.
+        class_of: Gives the class of a character.
+        verdicts: Gives for the classes of two neighbours whether a cut between them is strong.
+    """
+
+    cdef const int[::1] _begun
+    cdef object _count
+    cdef dict _known
+    cdef Py_ssize_t _remembered_length
+    cdef str _classes
+    cdef object _ask_class
+    # By code point, 0 where it was not asked yet; the others count from 1.
+    cdef unsigned char* _class_of
+    cdef unsigned char[256] _verdicts
+    cdef bint[16] _is_white
+
+    def __cinit__(self):
+        self._class_of = <unsigned char*>PyMem_Calloc(CODE_POINTS, 1)
+        if not self._class_of:
+            raise MemoryError
+
+    def __init__(self, begun, count, dict known not None, remembered_length, str classes not None, class_of, verdicts):
+        self._begun = begun
+        self._count = count
+        self._known = known
+        self._remembered_length = remembered_length
+        self._classes = classes
+        self._ask_class = class_of
+        for i, left in enumerate(classes, 1):
+            self._is_white[i] = left in "RST"
+            for j, right in enumerate(classes, 1):
+                self._verdicts[i << 4 | j] = verdicts.get((left, right), 0)
+
+    def __dealloc__(self):
+        PyMem_Free(self._class_of)
+
+    cdef inline unsigned char _class(self, Py_UCS4 c) except 0:
+        cdef unsigned char found = self._class_of[c]
+        if not found:
+            found = self._class_of[c] = 1 + self._classes.index(self._ask_class(chr(c)))
+        return found
+
+    cdef Py_ssize_t _count_slice(self, text, Py_ssize_t start, Py_ssize_t end) except -1:
+        if start >= end:
+            return 0
+        cdef str part = PyUnicode_Substring(text, start, end)
+        cdef PyObject* known
+        if end - start <= self._remembered_length:
+            known = PyDict_GetItem(self._known, part)
+            if known:
+                return <object>known
+        return self._count(part)
+
+
+cdef class PrefixRuler:
+    """Token counts of slices of one text, as `rulers.PrefixRuler` says."""
+
+    cdef Counter _counter
+    cdef object _text
+    cdef int _kind
+    cdef void* _data
+    cdef Py_ssize_t _length
+    cdef list _ids
+    cdef list _regions
+    cdef Py_ssize_t _start, _end, _total
+    cdef array _array
+    cdef int* _ends
+    cdef Py_ssize_t _head, _first, _before, _tokens
+
+    def __init__(self, Counter counter not None, text, list ids, list regions):
+        self._counter = counter
+        self._text = text
+        self._kind = _kind_of(text)
+        self._data = PyUnicode_DATA(text)
+        self._length = len(text)
+        self._ids = ids
+        self._regions = regions
+        self._start = self._end = 0
+        if regions:
+            self._start = regions[0][0]
+            self._end = regions[len(regions) - 1][1]
+        self._total = 0
+        for part in ids:
+            self._total += len(part)
+        self._head = self._first = self._start
+        self._before = self._tokens = 0
+
+    @property
+    def ends(self):
+        """End of each token of the whole text, in code points."""
+        if self._array is None:
+            self._sum_up()
+        return self._array
+
+    cdef int _sum_up(self) except -1:
+        cdef array ends = clone(_INTEGERS, self._total, False)
+        cdef const unsigned int[::1] ids
+        cdef const int[::1] begun = self._counter._begun
+        cdef int* at = ends.data.as_ints
+        cdef Py_ssize_t i
+        cdef int end
+        for place in range(len(self._ids)):
+            ids = self._ids[place]
+            end = self._regions[place][0]
+            for i in range(ids.shape[0]):
+                end += begun[ids[i]]
+                at[i] = end
+            at += ids.shape[0]
+        self._array = ends
+        self._ends = ends.data.as_ints
+        return 0
+
+    cdef inline Py_ssize_t _until(self, Py_ssize_t position, Py_ssize_t low) noexcept:
+        """How many tokens end at or before a position; at least `low` do."""
+        cdef Py_ssize_t high = self._total, middle
+        cdef int* ends = self._ends
+        while low < high:
+            middle = (low + high) >> 1
+            if ends[middle] <= position:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    cdef inline bint _is_strong(self, Py_ssize_t place) except -1:
+        """Whether the end of a token is a strong cut."""
+        if place == self._end:
+            return True
+        cdef Counter counter = self._counter
+        cdef unsigned char left = counter._class(PyUnicode_READ(self._kind, self._data, place - 1))
+        cdef unsigned char right = counter._class(PyUnicode_READ(self._kind, self._data, place))
+        cdef unsigned char verdict = counter._verdicts[left << 4 | right]
+        if verdict == 2:
+            return place < 2 or not counter._is_white[counter._class(PyUnicode_READ(self._kind, self._data, place - 2))]
+        return verdict == 1
+
+    cdef int _find_head(self, Py_ssize_t start) except -1:
+        cdef Py_ssize_t index, place
+        if self._array is None:
+            self._sum_up()
+        self._head = start
+        if start == self._start:
+            self._first, self._before, self._tokens = start, 0, 0
+            return 0
+        self._first, self._before, self._tokens = self._length + 1, 0, 0
+        cdef Py_ssize_t at = self._until(start - 1, 0)
+        for index in range(at, min(at + PIECE_TOKENS, self._total)):
+            place = self._ends[index]
+            if self._is_strong(place):
+                self._first = place
+                self._before = self._until(place, index + 1)
+                self._tokens = self._counter._count_slice(self._text, start, place)
+                break
+        return 0
+
+    cpdef Py_ssize_t count(self, Py_ssize_t start, Py_ssize_t end) except -1:
+        """Tokens of the slice."""
+        if end == self._end and start == self._start:
+            return self._total
+        if self._head != start or self._array is None:
+            self._find_head(start)
+        if self._first > end or end > self._end:
+            return self._counter._count_slice(self._text, start, end)
+        cdef Py_ssize_t after = self._until(end, self._before), place
+        while after > self._before:
+            place = self._ends[after - 1]
+            if self._is_strong(place):
+                return self._tokens + after - self._before + self._counter._count_slice(self._text, place, end)
+            after -= 1
+        return self._tokens + self._counter._count_slice(self._text, self._first, end)
+
+    cpdef Py_ssize_t reach(self, Py_ssize_t start, Py_ssize_t budget) except -1:
+        """About the furthest end of a slice from `start` within `budget` tokens, rather too far than too near."""
+        if start == self._start and budget >= self._total:
+            return self._end
+        if self._head != start or self._array is None:
+            self._find_head(start)
+        cdef Py_ssize_t last, index, place
+        if self._first > self._end:
+            last = self._until(start, 0) + budget - 1
+            return self._ends[last] if last < self._total else self._length
+        last = self._before + max(budget - self._tokens, 1) - 1
+        for index in range(last, min(last + PIECE_TOKENS, self._total)):
+            place = self._ends[index]
+            if self._is_strong(place):
+                return place
+        return self._ends[last] if last < self._total else self._length
+
+    cpdef Py_ssize_t back(self, Py_ssize_t end, Py_ssize_t budget) except -1:
+        """About the earliest start of a slice up to `end` within `budget` tokens."""
+        if self._array is None:
+            self._sum_up()
+        cdef Py_ssize_t first = self._until(end, 0) - budget - 1
+        return self._ends[first] if first >= 0 else 0
+
+
+cdef enum Role:
+    STOP = 1
+    WANTS_SPACE = 2
+    CLOSER = 4
+    CLOSER_BEFORE_SPACE = 8
+
+
+cdef class SentenceRules:
+    """How sentences end, for all texts.
+
+    Args:
+        stops: Marks that may end a sentence.
+        stops_before_space: Those of them that do so only before white space.
+        closers: What may stand between a stop and the end of its sentence.
+        closers_before_space: The same, for the stops before white space.
+        omissions: Dots in brackets that end no sentence, three or five characters each.
+        is_abbreviation: Tells of a text and a position whether the full stop there belongs to its word.
+    """
+
+    cdef unsigned char* _roles
+    cdef object _omissions
+    cdef object _is_abbreviation
+
+    def __cinit__(self):
+        self._roles = <unsigned char*>PyMem_Calloc(PLANE, 1)
+        if not self._roles:
+            raise MemoryError
+
+    def __init__(self, stops, stops_before_space, closers, closers_before_space, omissions, is_abbreviation):
+        for role, marks in (
+            (STOP, stops),
+            (WANTS_SPACE, stops_before_space),
+            (CLOSER, closers),
+            (CLOSER_BEFORE_SPACE, closers_before_space),
+        ):
+            for mark in marks:
+                self._roles[<Py_UCS4>ord(mark)] |= <unsigned char>role
+        self._omissions = omissions
+        self._is_abbreviation = is_abbreviation
+
+    def __dealloc__(self):
+        PyMem_Free(self._roles)
+
+    def level(self, text):
+        """The boundaries after the sentences of a text."""
+        return SentenceLevel(self, text)
+
+
+cdef class SentenceLevel:
+    """Boundaries after sentences, as `boundaries.MarkLevel` with the marks and rules of sentences says."""
+
+    cdef SentenceRules _rules
+    cdef object _text
+    cdef int _kind
+    cdef void* _data
+    cdef Py_ssize_t _length
+
+    def __init__(self, SentenceRules rules not None, text):
+        self._rules = rules
+        self._text = text
+        self._kind = _kind_of(text)
+        self._data = PyUnicode_DATA(text)
+        self._length = len(text)
+
+    cdef inline Py_UCS4 _at(self, Py_ssize_t position) noexcept:
+        return PyUnicode_READ(self._kind, self._data, position)
+
+    cdef inline unsigned char _role(self, Py_ssize_t position) noexcept:
+        cdef Py_UCS4 c = self._at(position)
+        return self._rules._roles[c] if c < PLANE else 0
+
+    cdef Py_ssize_t _after(self, Py_ssize_t at) except -2:
+        """The end of the sentence that the stop at `at` ends, -1 if it ends none."""
+        cdef Py_ssize_t end = at + 1, bracket
+        cdef Py_UCS4 stop = self._at(at), c
+        cdef bint wants_space = self._role(at) & WANTS_SPACE
+        cdef unsigned char closer = CLOSER_BEFORE_SPACE if wants_space else CLOSER
+        if end < self._length and self._role(end) & STOP:
+            return -1
+        while end < self._length and self._role(end) & closer:
+            end += 1
+        if wants_space:
+            end = self._after_references(end)
+            while end < self._length and self._role(end) & CLOSER:
+                end += 1
+            if end + 1 < self._length and self._at(end + 1) == 0xBB:
+                c = self._at(end)
+                if c == c" " or c == 0xA0 or c == 0x202F:
+                    if end + 2 == self._length or Py_UNICODE_ISSPACE(self._at(end + 2)):
+                        end += 2
+        if stop == c"." or stop == 0x2026:
+            if self._text[max(at - 1, 0):at + 2] in self._rules._omissions:
+                return -1
+            if at >= 3 and self._text[at - 3:at + 2] in self._rules._omissions:
+                return -1
+        if end == self._length or not wants_space:
+            return end
+        c = self._at(end)
+        if stop == 0x2026 and 0x2E80 <= c <= 0x9FFF:
+            return end
+        if not Py_UNICODE_ISSPACE(c):
+            return -1
+        if stop == c"." and end == at + 1 and self._rules._is_abbreviation(self._text, at):
+            return -1
+        return end + 1
+
+    cdef Py_ssize_t _after_references(self, Py_ssize_t end) noexcept:
+        """After references such as `[12]`, if any stand there."""
+        cdef Py_ssize_t at
+        while end < self._length and self._at(end) == c"[":
+            at = end + 1
+            while at < self._length and at < end + 4 and c"0" <= self._at(at) <= c"9":
+                at += 1
+            if at == end + 1 or at >= self._length or self._at(at) != c"]":
+                break
+            end = at + 1
+        return end
+
+    def last(self, Py_ssize_t start, Py_ssize_t end):
+        """Last boundary after `start` whose mark begins at or before `end`; None if there is none."""
+        cdef Py_ssize_t at = min(end, self._length - 1), boundary
+        while at >= start:
+            if self._role(at) & STOP:
+                boundary = self._after(at)
+                if boundary > start:
+                    return boundary
+            at -= 1
+        return None
+
+    def first(self, Py_ssize_t start, Py_ssize_t end):
+        """First boundary after `start` and before `end`; None if there is none."""
+        cdef Py_ssize_t at = max(0, start - 16), boundary
+        cdef Py_ssize_t stop = min(end, self._length)
+        while at < stop:
+            if self._role(at) & STOP:
+                boundary = self._after(at)
+                if boundary > start:
+                    return boundary if boundary < end else None
+            at += 1
+        return None
+
+
+def has_spaced_blank_line(text):
+    """Whether some line consists of white space only, as `boundaries.has_spaced_blank_line` says."""
+    cdef int kind = _kind_of(text)
+    cdef void* data = PyUnicode_DATA(text)
+    cdef Py_ssize_t length = len(text), at = -1, seen
+    cdef Py_UCS4 c
+    while True:
+        at = PyUnicode_FindChar(text, c"\n", at + 1, length, 1)
+        if at < 0:
+            return False
+        seen = at + 1
+        while seen < length:
+            c = PyUnicode_READ(kind, data, seen)
+            if c == c"\n" or not Py_UNICODE_ISSPACE(c):
+                break
+            seen += 1
+        if at + 1 < seen < length and c == c"\n":
+            return True
+
+
+def spans_of_blank_lines(text):
+    """Where blank lines stand and where what follows them begins, as `boundaries.spans_of_blank_lines` says."""
+    cdef int kind = _kind_of(text)
+    cdef void* data = PyUnicode_DATA(text)
+    cdef Py_ssize_t length = len(text), start = 0, end, seen
+    cdef bint has_returns = "\r" in text
+    cdef list starts = [], ends = []
+    cdef int breaks
+    cdef Py_UCS4 c
+    while True:
+        if has_returns:
+            while start < length and not _is_line_break(PyUnicode_READ(kind, data, start)):
+                start += 1
+        else:
+            start = PyUnicode_FindChar(text, c"\n", start, length, 1)
+        if not 0 <= start < length:
+            return starts, ends
+        end = seen = start
+        breaks = 0
+        while seen < length:
+            c = PyUnicode_READ(kind, data, seen)
+            if _is_line_break(c):
+                seen += 1
+                if c == c"\r" and seen < length and PyUnicode_READ(kind, data, seen) == c"\n":
+                    seen += 1
+                end = seen
+                breaks += 1
+            elif Py_UNICODE_ISSPACE(c):
+                seen += 1
+            else:
+                break
+        if breaks > 1:
+            starts.append(start)
+            ends.append(end)
+        start = end
+
+
+cdef inline bint _is_line_break(Py_UCS4 c) noexcept:
+    return c == c"\n" or c == c"\r"
+
+
+
+cdef class Teller:
+    """Tells of the slices of a text where they stand in bytes and lines, as `finishing.Teller` says."""
+
+    cdef object _text
+    cdef int _kind
+    cdef void* _data
+    cdef Py_ssize_t _at, _byte, _line
+    cdef bint _one_byte, _has_returns
+
+    def __init__(self, text):
+        self._text = text
+        self._kind = _kind_of(text)
+        self._data = PyUnicode_DATA(text)
+        self._at = self._byte = 0
+        self._line = 1
+        self._one_byte = text.isascii()
+        self._has_returns = "\r" in text
+
+    cdef inline Py_UCS4 _read(self, Py_ssize_t position) noexcept:
+        return PyUnicode_READ(self._kind, self._data, position)
+
+    cdef Py_ssize_t _bytes(self, Py_ssize_t start, Py_ssize_t end) noexcept:
+        cdef Py_ssize_t size = end - start
+        cdef Py_UCS4 c
+        if not self._one_byte:
+            for at in range(start, end):
+                c = self._read(at)
+                size += (c >= 0x80) + (c >= 0x800) + (c >= 0x10000)
+        return size
+
+    cdef Py_ssize_t _line_breaks(self, Py_ssize_t start, Py_ssize_t end) noexcept:
+        cdef Py_ssize_t breaks = 0, at
+        cdef const unsigned char* narrow = <const unsigned char*>self._data
+        cdef const unsigned short* wide = <const unsigned short*>self._data
+        cdef Py_UCS4 c
+        if self._has_returns:
+            for at in range(start, end):
+                c = self._read(at)
+                breaks += c == c"\n" or c == c"\r"
+                if c == c"\n" and at > start and self._read(at - 1) == c"\r":
+                    breaks -= 1
+        elif self._kind == 1:
+            for at in range(start, end):
+                breaks += narrow[at] == c"\n"
+        elif self._kind == 2:
+            for at in range(start, end):
+                breaks += wide[at] == c"\n"
+        else:
+            for at in range(start, end):
+                breaks += self._read(at) == c"\n"
+        return breaks
+
+    def slice(self, Py_ssize_t start, Py_ssize_t end):
+        """Text, text in UTF-8, span in bytes, first and last line of a slice."""
+        cdef Py_ssize_t byte, line
+        if start >= self._at:
+            byte = self._byte + self._bytes(self._at, start)
+            line = self._line + self._line_breaks(self._at, start)
+        else:
+            byte = self._byte - self._bytes(start, self._at)
+            line = self._line - self._line_breaks(start, self._at)
+        cdef str text = PyUnicode_Substring(self._text, start, end)
+        cdef bytes data = PyUnicode_AsUTF8String(text)
+        self._at = end
+        self._byte = byte + len(data)
+        self._line = line + self._line_breaks(start, end)
+        return text, data, (byte, self._byte), (line, self._line)
