@@ -208,7 +208,7 @@ class Measured:
         return made
 
     def let_go(self) -> None:
-        """Forget what was prepared, which knows this document too: as a ring both would stay until they are looked for."""
+        """Forget what was prepared: it knows this document too, and in a ring both would outlive their use."""
         self._prepared.clear()
 
     def is_all(self, start: int, end: int) -> bool:
