@@ -177,21 +177,12 @@ class Chunker(BaseModel, ABC):
             measured.room = context.room
         pieces = list(self.cut(measured, measured.start, measured.end))
         chunks, lost = finish(measured, pieces, self.record, context)
+        removed = measured.removed_black() if measured.removed else 0
         measured.let_go()
-        if not chunks and not lost:
-            reason = "nothing is left of it"
-            return DocumentChunks(
-                document,
-                (),
-                "skipped",
-                self.record,
-                notes=measured.notes,
-                removed=measured.removed_black(),
-                reason=reason,
-            )
-        return DocumentChunks(
-            document, chunks, "ok", self.record, lost, notes=measured.notes, removed=measured.removed_black()
-        )
+        if chunks or lost:
+            return DocumentChunks(document, chunks, "ok", self.record, lost, None, measured.notes, removed)
+        reason = "nothing is left of it"
+        return DocumentChunks(document, (), "skipped", self.record, 0, reason, measured.notes, removed)
 
     def skipped(self, document: Document) -> DocumentChunks | None:
         """What the ledger says of a document that this chunker skips, whatever its text; None if it does not.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Literal
 
 from transforms.chunkers.measured import Measured
@@ -38,10 +39,13 @@ class Context:
         self._kind = kind
         self._size = size
         self._in_budget = in_budget
-        self._count = tokenizer.count
-        self._is_additive = is_additive(tokenizer)
+        self._tokenizer = tokenizer
         self._has_title = kind == "full" and bool(measured.title)
         self._made: dict[tuple[tuple[str, ...], str | None], tuple[str | None, int]] = {}
+
+    @cached_property
+    def _is_additive(self) -> bool:
+        return is_additive(self._tokenizer)
 
     @property
     def is_told(self) -> bool:
@@ -74,7 +78,7 @@ class Context:
         return size - self._at(start)[1]
 
     def _at(self, start: int) -> tuple[str | None, int]:
-        """The context of a chunk that starts somewhere, and its tokens, with those of the separator."""
+        """The context of a chunk that starts somewhere, and its tokens in the budget, with those of the separator."""
         path, header = self._measured.path_at(start), self._measured.table_header_at(start)
         key = path, header
         if key not in self._made:
@@ -89,7 +93,7 @@ class Context:
         if path:
             lines.append(_PATH_SEPARATOR.join(path))
         if header:
-            if self._tokens(header) > self._size // 2:
+            if not self._is_within_half(header):
                 self._measured.note("table header too long for the context")
             else:
                 lines.append(header)
@@ -98,19 +102,26 @@ class Context:
             return None, 0
         shortest = context
         for shortest in _shorter(context):
-            if self._tokens(shortest) <= self._size // 2:
+            if self._is_within_half(shortest):
                 break
         if shortest != context:
             self._measured.note("shortened context")
-        return (shortest, self._tokens(shortest)) if shortest else (None, 0)
+        cost = self._tokens(shortest) if self._in_budget else 0
+        return (shortest, cost) if shortest else (None, 0)
+
+    def _is_within_half(self, context: str) -> bool:
+        """Whether a context, with the separator, takes at most half of the budget."""
+        # No encoding makes more tokens than bytes, and no character has more than four.
+        is_short = self._is_additive and 4 * len(context) + len(SEPARATOR) <= self._size // 2
+        return is_short or self._tokens(context) <= self._size // 2
 
     def _tokens(self, context: str) -> int:
-        return self._count(context + SEPARATOR) if context else 0
+        return self._tokenizer.count(context + SEPARATOR) if context else 0
 
     def _shortened(self, context: str, text: str) -> str | None:
         """As much of a context as fits beside a text."""
         for shorter in _shorter(context):
-            if not shorter or self._count(shorter + SEPARATOR + text) <= self._size:
+            if not shorter or self._tokenizer.count(shorter + SEPARATOR + text) <= self._size:
                 return shorter or None
         return None
 

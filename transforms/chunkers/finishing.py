@@ -37,9 +37,9 @@ def finish(
     document, text = measured.document, measured.text
     strategy, size = chunker.name, chunker.chunk_size
     document_id, acl_labels, tenant_id = document.document_id, document.acl_labels, document.tenant_id
-    facts_of = _Facts(measured.blocks) if measured.blocks else _no_facts
-    path_at = measured.path_at if measured.has_paths else _no_path
-    context_of = context.of if context.is_told else _no_context
+    facts_of = _Facts(measured.blocks) if measured.blocks else None
+    path_at = measured.path_at if measured.has_paths else None
+    context_of = context.of if context.is_told else None
     chunks: list[Chunk] = []
     seen: dict[str, int] = {}
     teller = compiled.native.Teller if compiled.native else Teller
@@ -57,7 +57,7 @@ def finish(
             data = content.encode()
         digest = text_digest(data)
         ordinal = seen[digest] = seen.get(digest, -1) + 1
-        kind, heading_level, locations, images = facts_of(start, end)
+        kind, heading_level, locations, images = facts_of(start, end) if facts_of else _PLAIN
         chunks.append(
             Chunk(
                 id_of(digest, ordinal),
@@ -72,9 +72,9 @@ def finish(
                 piece.kind or kind,
                 f"{strategy}:{piece.fallback}" if piece.fallback else strategy,
                 piece.heading_level or heading_level,
-                path_at(start),
+                path_at(start) if path_at else (),
                 None if piece.parent is None else chunks[piece.parent].chunk_id,
-                context_of(start, content, piece.tokens),
+                context_of(start, content, piece.tokens) if context_of else None,
                 locations,
                 images,
                 piece.derived is not None,
@@ -119,14 +119,6 @@ class Teller:
         return content, data, (byte, self._byte), (line, self._line)
 
 
-def _no_path(start: int) -> tuple[str, ...]:
-    return ()
-
-
-def _no_context(start: int, text: str, tokens: int) -> None:
-    return None
-
-
 def _shared(piece: Piece, before: Piece | None, held: int) -> int:
     """Leading characters that the chunk before holds too; none of a chunk inside the one it stands under."""
     if before is None or piece.end <= held:
@@ -136,11 +128,6 @@ def _shared(piece: Piece, before: Piece | None, held: int) -> int:
     own, theirs = (each.spans or ((each.start, each.end),) for each in (piece, before))
     pairs = ((a, b) for a in own if a[0] < held for b in theirs if b[1] > piece.start)
     return sum(max(0, min(a[1], b[1]) - max(a[0], b[0])) for a, b in pairs)
-
-
-def _no_facts(start: int, end: int) -> _FactsOfSlice:
-    """What is known of a slice of a text without blocks."""
-    return _PLAIN
 
 
 class _Facts:

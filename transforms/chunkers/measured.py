@@ -74,7 +74,13 @@ class Measured:
         self.bound: list[Span] = []
         # What a setting leaves out of the chunks, ascending.
         self.removed: list[Span] = []
-        self.take_blocks(blocks)
+        self.blocks: Sequence[Block] = ()
+        self._headings: Sequence[Block] = ()
+        self._heading_starts: Sequence[int] = ()
+        self._block_starts: Sequence[int] = ()
+        self.has_tables = False
+        if blocks:
+            self.take_blocks(blocks)
 
     def take_blocks(self, blocks: Sequence[Block]) -> None:
         """Let the document have these blocks, before anything is cut.
@@ -83,13 +89,6 @@ class Measured:
             blocks: The blocks, in order.
         """
         self._tables: dict[int, Table | None] = {}
-        self.blocks: Sequence[Block] = ()
-        self._headings: Sequence[Block] = ()
-        self._heading_starts: Sequence[int] = ()
-        self._block_starts: Sequence[int] = ()
-        self.has_tables = False
-        if not blocks:
-            return
         self.blocks = [block for raw in blocks if (block := self._usable(raw))]
         self._headings = [block for block in self.blocks if block.kind == "heading"]
         self._heading_starts = [heading.start for heading in self._headings]

@@ -48,7 +48,7 @@ class Ruler(Protocol):
         """About the earliest start of a slice up to `end` within `budget` tokens."""
 
 
-def ruler(text: str, tokenizer: Tokenizer, regions: Sequence[Span]) -> Ruler:
+def ruler(text: str, tokenizer: Tokenizer, regions: list[Span]) -> Ruler:
     """The cheapest exact ruler for a text.
 
     Args:
@@ -63,9 +63,7 @@ def ruler(text: str, tokenizer: Tokenizer, regions: Sequence[Span]) -> Ruler:
     return _CountingRuler(text, tokenizer, regions)
 
 
-def _prefix_ruler(
-    text: str, tokenizer: EncodingTokenizer, cuts: StrongCuts, regions: Sequence[Span]
-) -> Ruler:
+def _prefix_ruler(text: str, tokenizer: EncodingTokenizer, cuts: StrongCuts, regions: list[Span]) -> Ruler:
     ids = [tokenizer.encode(text[start:end]) for start, end in regions]
     if not compiled.native:
         return PrefixRuler(text, tokenizer, cuts, ids, regions)
@@ -260,6 +258,8 @@ def _joined(parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
 
 def regions_between_gaps(text: str, start: int, end: int) -> list[Span]:
     """The parts of a slice between its hard gaps: runs of `HARD_GAP` and more white-space characters."""
+    if 0 < end - start < HARD_GAP:
+        return [(start, end)]
     regions = []
     probe = start + HARD_GAP // 2
     while probe < end:
