@@ -9,7 +9,7 @@ import apache_beam as beam
 from apache_beam.metrics.metric import Metrics
 from apache_beam.pvalue import PCollection
 
-from transforms.chunkers import Chunker, get_chunker
+from transforms.chunkers import Chunker, compiled, get_chunker
 from transforms.records import DeadLetter, Document, DocumentChunks
 from transforms.rules import Rule, Rules
 from transforms.stage import DocumentStage
@@ -60,11 +60,13 @@ class _Chunk(DocumentStage[Document, DocumentChunks]):
         return super().process(element)
 
     def finish_bundle(self) -> None:
-        """Reports the time spent, and what encoded, which may change while a worker is at work."""
+        """Reports the time spent, and what encoded and cut; the former may change while a worker is at work."""
         super().finish_bundle()
+        engines = [compiled.loops()]
         for counter in self._counters:
             if engine := getattr(counter, "engine", None):
                 fallback = getattr(counter, "fallback", None)
-                name = f"{engine} ({fallback})" if fallback else engine
-                # What is counted in setup is lost.
-                Metrics.counter("chunkmill", f"engine:{name}").inc()
+                engines.append(f"{engine} ({fallback})" if fallback else engine)
+        for engine in engines:
+            # What is counted in setup is lost.
+            Metrics.counter("chunkmill", f"engine:{engine}").inc()

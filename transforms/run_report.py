@@ -161,7 +161,7 @@ def with_seconds(report: Report, seconds: Mapping[str, float], engines: Sequence
     Args:
         report: The report.
         seconds: CPU seconds of each stage, over all workers.
-        engines: What encoded tokens.
+        engines: What encoded tokens, and whether the inner loops were compiled.
     """
     return {**report, "seconds": dict(seconds), "engines": list(engines)}
 

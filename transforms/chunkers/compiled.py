@@ -11,6 +11,11 @@ from importlib import import_module
 from types import ModuleType
 
 
+def loops() -> str:
+    """Which loops are in use, as the report of a run tells it."""
+    return "compiled loops" if native else "loops in Python"
+
+
 def _compiled() -> ModuleType | None:
     if os.environ.get("CHUNKMILL_NATIVE") == "0":
         return None
