@@ -59,7 +59,9 @@ _CLOSING_BEFORE_WHITE_SPACE = re.compile(
 # A link inside a longer word, such as `[text](link)` or `href="link"`: without what follows it in brackets, quotes and
 # scripts that put no space after it.
 _LINK_CHARACTER = r"[^\s<>()\[\]{}|\"'`\\^\u3000-\u30ff\uff00-\uffef]"
-_LINK = re.compile(rf"(?:https?|ftps?|file|s3|gs|abfss?)://(?:{_LINK_CHARACTER}+|\([^\s<>\"()]*\))+")
+_LINK_SCHEME = re.compile(r"(?:https?|ftps?|file|s3|gs|abfss?)\Z")
+_LINK_REST = re.compile(rf"(?:{_LINK_CHARACTER}+|\([^\s<>\"()]*\))+")
+_LONGEST_SCHEME = len("abfss")
 # How far before its boundary a mark may stand: a stop, a few closers, a reference or two, a space.
 _MARK_REACH = 16
 # Long enough for any abbreviation with the bracket before it.
@@ -333,7 +335,16 @@ def words(text: str) -> Level:
 
 def links(text: str) -> Level:
     """Boundaries before and after links, for words that are larger than the link in them."""
-    edges = [edge for found in _LINK.finditer(text) for edge in found.span()]
+    edges: list[int] = []
+    held = 0
+    at = text.find("://")
+    while at >= 0:
+        scheme = _LINK_SCHEME.search(text, max(held, at - _LONGEST_SCHEME), at)
+        rest = _LINK_REST.match(text, at + len("://")) if scheme else None
+        if scheme and rest:
+            held = rest.end()
+            edges += [scheme.start(), held]
+        at = text.find("://", max(held, at + 1))
     return PlaceLevel(edges, edges)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, TypeVar
 
 from transforms.chunkers.edges import edges_of
@@ -19,7 +19,6 @@ from transforms.tokenizers.base import Tokenizer
 
 T = TypeVar("T")
 
-_NEWLINE = re.compile("\n")
 _LINE_BREAK = re.compile(r"\r\n|\n|\r")
 # More than any budget: what is never to stand in one chunk.
 _ENDLESS = 1 << 62
@@ -250,10 +249,12 @@ class Measured:
         return start + (2 if self.text.startswith("\r\n", start) else 1)
 
     @cached_property
-    def _line_ends(self) -> array[int]:
+    def _line_ends(self) -> list[int]:
         """Where the lines end, before what ends them; but for the last one."""
-        mark = _LINE_BREAK if self._has_returns else _NEWLINE
-        return array("q", (found.start() for found in mark.finditer(self.text)))
+        if self._has_returns:
+            return [found.start() for found in _LINE_BREAK.finditer(self.text)]
+        lengths = [len(line) + 1 for line in self.text.split("\n")]
+        return [after - 1 for after in accumulate(lengths[:-1])]
 
     def note(self, what: str, times: int = 1) -> None:
         """Record something that was done to the document."""

@@ -6,7 +6,7 @@ than the parse, so the functions of cmark are called as they are. Its version is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from multimark._binding import ffi, lib
@@ -29,6 +29,8 @@ _MAY_SHOW = frozenset({lib.CMARK_NODE_IMAGE, lib.CMARK_NODE_LINK})
 _MOVED = frozenset({"paragraph", "table"})
 _LISTS = frozenset({lib.CMARK_NODE_LIST, lib.CMARK_NODE_ITEM})
 _KNOWN = _LISTS.union(_KINDS)
+_CODE = frozenset({lib.CMARK_NODE_CODE_BLOCK})
+_NOTHING_APART = _KNOWN - _LISTS - _CODE
 _BREAKS = frozenset({lib.CMARK_NODE_SOFTBREAK, lib.CMARK_NODE_LINEBREAK})
 _WRITTEN = frozenset({lib.CMARK_NODE_TEXT, lib.CMARK_NODE_CODE})
 
@@ -110,15 +112,26 @@ def _block(node: _Node) -> MarkdownBlock:
 def _item(item: _Node) -> Iterator[MarkdownBlock]:
     """An item of a list, and the code and the tables in it, with the line that they begin in."""
     first, last = _told(item)
-    for node, kind in _inside(item, _LISTS.__contains__):
-        if kind == lib.CMARK_NODE_CODE_BLOCK or kind not in _KNOWN:
-            block = _block(node)
-            if block.first > first:
-                yield MarkdownBlock("list_item", first, block.first)
-            yield block
-            first = block.last
+    for node in _apart(item):
+        block = _block(node)
+        if block.first > first:
+            yield MarkdownBlock("list_item", first, block.first)
+        yield block
+        first = block.last
     if last > first:
         yield MarkdownBlock("list_item", first, last)
+
+
+def _apart(item: _Node) -> Sequence[_Node]:
+    """The code and the tables in an item and in the lists in it, in order."""
+    kinds = []
+    child = lib.cmark_node_first_child(item)
+    while child:
+        kinds.append(lib.cmark_node_get_type(child))
+        child = lib.cmark_node_next(child)
+    if _NOTHING_APART.issuperset(kinds):
+        return ()
+    return [node for node, kind in _inside(item, _LISTS.__contains__) if kind in _CODE or kind not in _KNOWN]
 
 
 def _told(node: _Node) -> tuple[int, int]:

@@ -56,7 +56,7 @@ def parse_markdown(text: str) -> tuple[tuple[Block, ...], Mapping[str, object]]:
             last -= last - first > 1 and not lines.is_underline(last - 1)
         elif last < end and block.kind in _SHORT:
             last += lines.is_text(last)
-        if held < first:
+        if held < first and not all(lines.is_blank[held:first]):
             blocks += lines.others(held, first)
         if span := lines.span(first, last):
             blocks.append(_block(span, block))
@@ -76,35 +76,33 @@ class _Lines:
             breaks = [found.span() for found in _NEWLINE.finditer(text)]
             self.starts = [0, *(end for _, end in breaks)]
             self.ends = [*(start for start, _ in breaks), len(text)]
+            lines = [text[start:end] for start, end in zip(self.starts, self.ends, strict=True)]
         else:
-            lengths = map(len, text.split("\n"))
-            self.ends = [end - 1 for end in accumulate(length + 1 for length in lengths)]
-            self.starts = [0, *(end + 1 for end in self.ends[:-1])]
-
-    def is_blank(self, line: int) -> bool:
-        start, end = self.starts[line], self.ends[line]
-        return start == end or self.text[start:end].isspace()
+            lines = text.split("\n")
+            self.starts = list(accumulate([len(line) + 1 for line in lines], initial=0))
+            self.ends = [start - 1 for start in self.starts[1:]]
+            self.starts.pop()
+        self.is_blank = [not line or line.isspace() for line in lines]
 
     def is_text(self, line: int) -> bool:
         """Whether a line is not blank, and defines no link."""
-        return not self.is_blank(line) and not _DEFINITION.match(self.text, self.starts[line])
+        return not self.is_blank[line] and not _DEFINITION.match(self.text, self.starts[line])
 
     def is_underline(self, line: int) -> bool:
         return bool(_UNDERLINE.match(self.text, self.starts[line], self.ends[line]))
 
     def span(self, first: int, last: int) -> Span | None:
         """Span of the lines [first, last) without the blank ones around; None if all are."""
-        while first < last and self.is_blank(first):
+        is_blank = self.is_blank
+        while first < last and is_blank[first]:
             first += 1
-        while first < last and self.is_blank(last - 1):
+        while first < last and is_blank[last - 1]:
             last -= 1
         return (self.starts[first], self.ends[last - 1]) if first < last else None
 
     def others(self, first: int, last: int) -> Iterator[Block]:
         """A block for each run of lines in [first, last) that are not blank."""
-        if first == last or self.text[self.starts[first] : self.ends[last - 1]].strip() == "":
-            return
-        for is_blank, run in groupby(range(first, last), self.is_blank):
+        for is_blank, run in groupby(range(first, last), self.is_blank.__getitem__):
             if not is_blank:
                 held = list(run)
                 yield Block("other", self.starts[held[0]], self.ends[held[-1]])
