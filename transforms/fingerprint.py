@@ -48,7 +48,8 @@ def chunk_ids(document_id: str, chunker_hash: str) -> Callable[[str, int], str]:
         document_id: Id of the document.
         chunker_hash: Fingerprint of the chunker.
     """
-    begun = hashlib.sha256(f"{document_id}\n{chunker_hash}\n".encode())
+    begun = _NOTHING.copy()
+    begun.update(f"{document_id}\n{chunker_hash}\n".encode())
 
     def of(digest: str, ordinal: int) -> str:
         rest = begun.copy()

@@ -51,10 +51,10 @@ class CountingEncoding(EncodingTokenizer):
         self.characters += len(text)
         return PLAIN.count(str(text))
 
-    def encode(self, text):
+    def encode_packed(self, text):
         self.passes += 1
         self.characters += len(text)
-        return PLAIN.encode(str(text))
+        return PLAIN.encode_packed(str(text))
 
 
 class CountingWords:

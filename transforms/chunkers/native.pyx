@@ -5,7 +5,9 @@ Each thing here has a twin in Python, named in its docstring, which says what is
 together. What they decide by, such as the marks that end a sentence, is handed over by the twin's module.
 """
 
+cimport cython
 from cpython.array cimport array, clone
+from cpython.bytes cimport PyBytes_AsString
 from cpython.dict cimport PyDict_GetItem
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cpython.object cimport PyObject
@@ -34,11 +36,27 @@ cdef extern from *:
         PIECE_TOKENS
 
 
-cdef inline int _kind_of(text) except -1:
-    """How a text is stored; what derives from `str` will do."""
-    if not isinstance(text, str):
-        raise TypeError(f"a text is a str, not a {type(text).__name__}")
-    return PyUnicode_KIND(text)
+cdef class _Text:
+    """A text whose characters are read as they lie in memory."""
+
+    cdef object _text
+    cdef int _kind
+    cdef void* _data
+    cdef Py_ssize_t _length
+
+    cdef int _hold(self, text) except -1:
+        """Take a text; what derives from `str` will do."""
+        if not isinstance(text, str):
+            raise TypeError(f"a text is a str, not a {type(text).__name__}")
+        self._text = text
+        self._kind = PyUnicode_KIND(text)
+        self._data = PyUnicode_DATA(text)
+        self._length = len(text)
+        return 0
+
+    @cython.final
+    cdef inline Py_UCS4 _read(self, Py_ssize_t position) noexcept:
+        return PyUnicode_READ(self._kind, self._data, position)
 
 
 cdef inline bint _hangs_on_nothing(Py_UCS4 c) noexcept:
@@ -54,37 +72,27 @@ cdef inline bint _hangs_on_nothing(Py_UCS4 c) noexcept:
     return c <= 0x9FFF or 0xAC00 <= c <= 0xD7A3 or 0xFF01 <= c <= 0xFF60
 
 
-cdef class Edges:
+cdef class Edges(_Text):
     """Where the slices of one text begin and end, as `edges.Edges` says."""
 
-    cdef object _text
-    cdef int _kind
-    cdef void* _data
-    cdef Py_ssize_t _length
     cdef object _graphemes
-    cdef object _make
+    cdef object _make_graphemes
 
     def __init__(self, text, graphemes):
-        self._text = text
-        self._kind = _kind_of(text)
-        self._data = PyUnicode_DATA(text)
-        self._length = len(text)
-        self._make = graphemes
-
-    cdef inline Py_UCS4 _at(self, Py_ssize_t position) noexcept:
-        return PyUnicode_READ(self._kind, self._data, position)
+        self._hold(text)
+        self._make_graphemes = graphemes
 
     cdef bint _is_plain(self, Py_ssize_t position) noexcept:
         if position <= 0 or position >= self._length:
             return True
-        cdef Py_UCS4 left = self._at(position - 1), right = self._at(position)
+        cdef Py_UCS4 left = self._read(position - 1), right = self._read(position)
         if left == c"\r" and right == c"\n":
             return False
         return _hangs_on_nothing(left) and _hangs_on_nothing(right)
 
     cdef _clusters(self):
         if self._graphemes is None:
-            self._graphemes = self._make(self._text)
+            self._graphemes = self._make_graphemes(self._text)
         return self._graphemes
 
     cpdef Py_ssize_t before(self, Py_ssize_t position) except -1:
@@ -95,25 +103,25 @@ cdef class Edges:
         """First position from `position` on that divides no grapheme cluster."""
         return position if self._is_plain(position) else self._clusters().ceil(position)
 
-    cpdef Py_ssize_t white_end(self, Py_ssize_t start, Py_ssize_t end) noexcept:
+    cdef Py_ssize_t _white_end(self, Py_ssize_t start, Py_ssize_t end) noexcept:
         """First position from `start` on, up to `end`, that is not white space."""
         if start >= end:
             return end
-        while start < end and Py_UNICODE_ISSPACE(self._at(start)):
+        while start < end and Py_UNICODE_ISSPACE(self._read(start)):
             start += 1
         return start
 
     cpdef Py_ssize_t begin(self, Py_ssize_t position, Py_ssize_t limit, bint keep_spaces=False) except -1:
         """Where a chunk from `position` on begins."""
-        if position < limit and not Py_UNICODE_ISSPACE(self._at(position)):
+        if position < limit and not Py_UNICODE_ISSPACE(self._read(position)):
             return position
-        cdef Py_ssize_t seen = self.white_end(position, limit)
+        cdef Py_ssize_t seen = self._white_end(position, limit)
         if seen == limit:
             return limit
         cdef Py_ssize_t line = seen
         cdef Py_UCS4 c
         while line > position:
-            c = self._at(line - 1)
+            c = self._read(line - 1)
             if c == c"\n" or c == c"\r":
                 break
             line -= 1
@@ -122,7 +130,7 @@ cdef class Edges:
             if keep_spaces or not position:
                 line = position
             else:
-                c = self._at(position - 1)
+                c = self._read(position - 1)
                 if c == c"\n" or c == c"\r":
                     line = position
         line = self.before(line)
@@ -130,9 +138,9 @@ cdef class Edges:
 
     cpdef Py_ssize_t finish(self, Py_ssize_t position, Py_ssize_t start) except -1:
         """Where a chunk up to `position` ends."""
-        if position > start and not Py_UNICODE_ISSPACE(self._at(position - 1)):
+        if position > start and not Py_UNICODE_ISSPACE(self._read(position - 1)):
             return position
-        while position > start and Py_UNICODE_ISSPACE(self._at(position - 1)):
+        while position > start and Py_UNICODE_ISSPACE(self._read(position - 1)):
             position -= 1
         cdef Py_ssize_t end = self.after(position if position > start else start)
         return end if end > start else start
@@ -200,14 +208,10 @@ cdef class Counter:
         return self._count(part)
 
 
-cdef class PrefixRuler:
+cdef class PrefixRuler(_Text):
     """Token counts of slices of one text, as `rulers.PrefixRuler` says."""
 
     cdef Counter _counter
-    cdef object _text
-    cdef int _kind
-    cdef void* _data
-    cdef Py_ssize_t _length
     cdef list _ids
     cdef list _regions
     cdef Py_ssize_t _start, _end, _total
@@ -217,10 +221,7 @@ cdef class PrefixRuler:
 
     def __init__(self, Counter counter not None, text, list ids, list regions):
         self._counter = counter
-        self._text = text
-        self._kind = _kind_of(text)
-        self._data = PyUnicode_DATA(text)
-        self._length = len(text)
+        self._hold(text)
         self._ids = ids
         self._regions = regions
         self._start = self._end = 0
@@ -229,7 +230,7 @@ cdef class PrefixRuler:
             self._end = regions[len(regions) - 1][1]
         self._total = 0
         for part in ids:
-            self._total += len(part)
+            self._total += len(part) // sizeof(unsigned int)
         self._head = self._first = self._start
         self._before = self._tokens = 0
 
@@ -242,18 +243,19 @@ cdef class PrefixRuler:
 
     cdef int _sum_up(self) except -1:
         cdef array ends = clone(_INTEGERS, self._total, False)
-        cdef const unsigned int[::1] ids
+        cdef const unsigned int* ids
         cdef const int[::1] begun = self._counter._begun
-        cdef int* at = ends.data.as_ints
-        cdef Py_ssize_t i
+        cdef Py_ssize_t at = 0, i
         cdef int end
-        for place in range(len(self._ids)):
-            ids = self._ids[place]
-            end = self._regions[place][0]
-            for i in range(ids.shape[0]):
+        for packed, region in zip(self._ids, self._regions):
+            ids = <const unsigned int*>PyBytes_AsString(packed)
+            end = region[0]
+            for i in range(len(packed) // sizeof(unsigned int)):
+                if ids[i] >= begun.shape[0]:
+                    raise IndexError(f"no token has the id {ids[i]}")
                 end += begun[ids[i]]
-                at[i] = end
-            at += ids.shape[0]
+                ends.data.as_ints[at] = end
+                at += 1
         self._array = ends
         self._ends = ends.data.as_ints
         return 0
@@ -275,11 +277,11 @@ cdef class PrefixRuler:
         if place == self._end:
             return True
         cdef Counter counter = self._counter
-        cdef unsigned char left = counter._class(PyUnicode_READ(self._kind, self._data, place - 1))
-        cdef unsigned char right = counter._class(PyUnicode_READ(self._kind, self._data, place))
+        cdef unsigned char left = counter._class(self._read(place - 1))
+        cdef unsigned char right = counter._class(self._read(place))
         cdef unsigned char verdict = counter._verdicts[left << 4 | right]
         if verdict == 2:
-            return place < 2 or not counter._is_white[counter._class(PyUnicode_READ(self._kind, self._data, place - 2))]
+            return place < 2 or not counter._is_white[counter._class(self._read(place - 2))]
         return verdict == 1
 
     cdef int _find_head(self, Py_ssize_t start) except -1:
@@ -390,33 +392,23 @@ cdef class SentenceRules:
         return SentenceLevel(self, text)
 
 
-cdef class SentenceLevel:
+cdef class SentenceLevel(_Text):
     """Boundaries after sentences, as `boundaries.MarkLevel` with the marks and rules of sentences says."""
 
     cdef SentenceRules _rules
-    cdef object _text
-    cdef int _kind
-    cdef void* _data
-    cdef Py_ssize_t _length
 
     def __init__(self, SentenceRules rules not None, text):
         self._rules = rules
-        self._text = text
-        self._kind = _kind_of(text)
-        self._data = PyUnicode_DATA(text)
-        self._length = len(text)
-
-    cdef inline Py_UCS4 _at(self, Py_ssize_t position) noexcept:
-        return PyUnicode_READ(self._kind, self._data, position)
+        self._hold(text)
 
     cdef inline unsigned char _role(self, Py_ssize_t position) noexcept:
-        cdef Py_UCS4 c = self._at(position)
+        cdef Py_UCS4 c = self._read(position)
         return self._rules._roles[c] if c < PLANE else 0
 
     cdef Py_ssize_t _after(self, Py_ssize_t at) except -2:
         """The end of the sentence that the stop at `at` ends, -1 if it ends none."""
         cdef Py_ssize_t end = at + 1, bracket
-        cdef Py_UCS4 stop = self._at(at), c
+        cdef Py_UCS4 stop = self._read(at), c
         cdef bint wants_space = self._role(at) & WANTS_SPACE
         cdef unsigned char closer = CLOSER_BEFORE_SPACE if wants_space else CLOSER
         if end < self._length and self._role(end) & STOP:
@@ -427,10 +419,10 @@ cdef class SentenceLevel:
             end = self._after_references(end)
             while end < self._length and self._role(end) & CLOSER:
                 end += 1
-            if end + 1 < self._length and self._at(end + 1) == 0xBB:
-                c = self._at(end)
+            if end + 1 < self._length and self._read(end + 1) == 0xBB:
+                c = self._read(end)
                 if c == c" " or c == 0xA0 or c == 0x202F:
-                    if end + 2 == self._length or Py_UNICODE_ISSPACE(self._at(end + 2)):
+                    if end + 2 == self._length or Py_UNICODE_ISSPACE(self._read(end + 2)):
                         end += 2
         if stop == c"." or stop == 0x2026:
             if self._text[max(at - 1, 0):at + 2] in self._rules._omissions:
@@ -439,7 +431,7 @@ cdef class SentenceLevel:
                 return -1
         if end == self._length or not wants_space:
             return end
-        c = self._at(end)
+        c = self._read(end)
         if stop == 0x2026 and 0x2E80 <= c <= 0x9FFF:
             return end
         if not Py_UNICODE_ISSPACE(c):
@@ -451,11 +443,11 @@ cdef class SentenceLevel:
     cdef Py_ssize_t _after_references(self, Py_ssize_t end) noexcept:
         """After references such as `[12]`, if any stand there."""
         cdef Py_ssize_t at
-        while end < self._length and self._at(end) == c"[":
+        while end < self._length and self._read(end) == c"[":
             at = end + 1
-            while at < self._length and at < end + 4 and c"0" <= self._at(at) <= c"9":
+            while at < self._length and at < end + 4 and c"0" <= self._read(at) <= c"9":
                 at += 1
-            if at == end + 1 or at >= self._length or self._at(at) != c"]":
+            if at == end + 1 or at >= self._length or self._read(at) != c"]":
                 break
             end = at + 1
         return end
@@ -486,9 +478,9 @@ cdef class SentenceLevel:
 
 def has_spaced_blank_line(text):
     """Whether some line consists of white space only, as `boundaries.has_spaced_blank_line` says."""
-    cdef int kind = _kind_of(text)
-    cdef void* data = PyUnicode_DATA(text)
-    cdef Py_ssize_t length = len(text), at = -1, seen
+    cdef _Text held = _Text()
+    held._hold(text)
+    cdef Py_ssize_t length = held._length, at = -1, seen
     cdef Py_UCS4 c
     while True:
         at = PyUnicode_FindChar(text, c"\n", at + 1, length, 1)
@@ -496,7 +488,7 @@ def has_spaced_blank_line(text):
             return False
         seen = at + 1
         while seen < length:
-            c = PyUnicode_READ(kind, data, seen)
+            c = held._read(seen)
             if c == c"\n" or not Py_UNICODE_ISSPACE(c):
                 break
             seen += 1
@@ -506,16 +498,16 @@ def has_spaced_blank_line(text):
 
 def spans_of_blank_lines(text):
     """Where blank lines stand and where what follows them begins, as `boundaries.spans_of_blank_lines` says."""
-    cdef int kind = _kind_of(text)
-    cdef void* data = PyUnicode_DATA(text)
-    cdef Py_ssize_t length = len(text), start = 0, end, seen
+    cdef _Text held = _Text()
+    held._hold(text)
+    cdef Py_ssize_t length = held._length, start = 0, end, seen
     cdef bint has_returns = "\r" in text
     cdef list starts = [], ends = []
     cdef int breaks
     cdef Py_UCS4 c
     while True:
         if has_returns:
-            while start < length and not _is_line_break(PyUnicode_READ(kind, data, start)):
+            while start < length and not _is_line_break(held._read(start)):
                 start += 1
         else:
             start = PyUnicode_FindChar(text, c"\n", start, length, 1)
@@ -524,10 +516,10 @@ def spans_of_blank_lines(text):
         end = seen = start
         breaks = 0
         while seen < length:
-            c = PyUnicode_READ(kind, data, seen)
+            c = held._read(seen)
             if _is_line_break(c):
                 seen += 1
-                if c == c"\r" and seen < length and PyUnicode_READ(kind, data, seen) == c"\n":
+                if c == c"\r" and seen < length and held._read(seen) == c"\n":
                     seen += 1
                 end = seen
                 breaks += 1
@@ -546,26 +538,18 @@ cdef inline bint _is_line_break(Py_UCS4 c) noexcept:
 
 
 
-cdef class Teller:
+cdef class Teller(_Text):
     """Tells of the slices of a text where they stand in bytes and lines, as `finishing.Teller` says."""
 
-    cdef object _text
-    cdef int _kind
-    cdef void* _data
     cdef Py_ssize_t _at, _byte, _line
     cdef bint _one_byte, _has_returns
 
     def __init__(self, text):
-        self._text = text
-        self._kind = _kind_of(text)
-        self._data = PyUnicode_DATA(text)
+        self._hold(text)
         self._at = self._byte = 0
         self._line = 1
         self._one_byte = text.isascii()
         self._has_returns = "\r" in text
-
-    cdef inline Py_UCS4 _read(self, Py_ssize_t position) noexcept:
-        return PyUnicode_READ(self._kind, self._data, position)
 
     cdef Py_ssize_t _bytes(self, Py_ssize_t start, Py_ssize_t end) noexcept:
         cdef Py_ssize_t size = end - start

@@ -29,6 +29,7 @@ from transforms.tokenizers.strong_cuts import (
 HARD_GAP = 100_000
 # Tokens that are looked at for a strong cut: a word and then some. Beyond that a direct count is as cheap.
 _PIECE_TOKENS = 64
+_ID = np.dtype(np.uint32)
 
 
 class Ruler(Protocol):
@@ -64,7 +65,7 @@ def ruler(text: str, tokenizer: Tokenizer, regions: list[Span]) -> Ruler:
 
 
 def _prefix_ruler(text: str, tokenizer: EncodingTokenizer, cuts: StrongCuts, regions: list[Span]) -> Ruler:
-    ids = [tokenizer.encode(text[start:end]) for start, end in regions]
+    ids = [tokenizer.encode_packed(text[start:end]) for start, end in regions]
     if not compiled.native:
         return PrefixRuler(text, tokenizer, cuts, ids, regions)
     counter = _counters.get(tokenizer) or _make_counter(tokenizer, cuts)
@@ -150,7 +151,7 @@ class PrefixRuler:
         text: str,
         tokenizer: EncodingTokenizer,
         cuts: StrongCuts,
-        ids: Sequence[NDArray[np.uint32]],
+        ids: Sequence[bytes],
         regions: Sequence[Span],
     ) -> None:
         self._text = text
@@ -160,7 +161,7 @@ class PrefixRuler:
         self._count = tokenizer.count
         self._cuts = cuts
         self._ids = ids
-        self._total = sum(map(len, self._ids))
+        self._total = sum(map(len, ids)) // _ID.itemsize
         # Where tokens end, once that is asked.
         self._array: NDArray[np.int32] | None = None
         self._ends: memoryview[int] | tuple[()] = ()
@@ -174,7 +175,8 @@ class PrefixRuler:
         if self._array is None:
             tokens = self._tokenizer.ends
             parts = [
-                _shifted(tokens(ids), start) for ids, (start, _) in zip(self._ids, self._regions, strict=True)
+                _shifted(tokens(np.frombuffer(ids, _ID)), start)
+                for ids, (start, _) in zip(self._ids, self._regions, strict=True)
             ]
             self._array = _joined(parts)
             self._ends = memoryview(self._array)  # type: ignore[arg-type]

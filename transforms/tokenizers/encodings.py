@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Engine = Literal["auto", "tiktoken", "fastokens"]
-_Encode = Callable[[str], "NDArray[np.uint32]"]
+_Encode = Callable[[str], bytes]
+_BYTES_OF_AN_ID = 4
 
 _CHECK_EVERY = 1000
 # Counts of words and closing punctuation are asked for again and again; those of longer texts hardly ever.
@@ -113,12 +114,12 @@ class EncodingTokenizer:
     def count(self, text: str) -> int:
         """Tokens of `text`."""
         if len(text) > REMEMBERED_LENGTH:
-            return len(self._encode(text))
+            return len(self._encode(text)) // _BYTES_OF_AN_ID
         count = self.known_counts.get(text)
         if count is None:
             if len(self.known_counts) >= _REMEMBERED_COUNTS:
                 self.known_counts.clear()
-            count = self.known_counts[text] = len(self._encode(text))
+            count = self.known_counts[text] = len(self._encode(text)) // _BYTES_OF_AN_ID
         return count
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
@@ -127,26 +128,30 @@ class EncodingTokenizer:
 
     def encode(self, text: str) -> NDArray[np.uint32]:
         """Token ids of `text`, those of `tiktoken.Encoding.encode_ordinary`."""
+        return np.frombuffer(self._encode(text), np.uint32)
+
+    def encode_packed(self, text: str) -> bytes:
+        """Token ids of `text` as unsigned numbers of 32 bits in the order of this machine, one after the other."""
         return self._encode(text)
 
     def boundaries(self, text: str) -> NDArray[np.int32]:
         """End of each token of `text`, in code points."""
-        return self.ends(self._encode(text))
+        return self.ends(self.encode(text))
 
     def ends(self, ids: NDArray[np.uint32]) -> NDArray[np.int32]:
         """End of each token of a text, in code points, given the ids of all."""
         # Of all ways to write a running sum numpy is fastest at this one, by a factor of three.
         return np.add.accumulate(self.begun.take(ids))
 
-    def _encode_reference(self, text: str) -> NDArray[np.uint32]:
-        return np.array(self._reference.encode_ordinary(text), np.uint32)
+    def _encode_reference(self, text: str) -> bytes:
+        return np.array(self._reference.encode_ordinary(text), np.uint32).tobytes()
 
-    def _encode_fast(self, text: str) -> NDArray[np.uint32]:
-        ids = np.frombuffer(self._fast.encode_batch_flat([text])[0], np.uint32)
+    def _encode_fast(self, text: str) -> bytes:
+        ids: bytes = self._fast.encode_batch_flat([text])[0]
         self._encoded += 1
         if self._encoded % _CHECK_EVERY == 0:
             reference = self._encode_reference(text)
-            if not np.array_equal(ids, reference):
+            if ids != reference:
                 self._fall_back(f"differs from tiktoken on a document of {len(text)} characters")
                 return reference
         return ids
@@ -158,7 +163,7 @@ class EncodingTokenizer:
             self._fall_back(str(error))
         else:
             self.engine, self._encode = "fastokens", self._encode_fast
-            if any(not np.array_equal(self.encode(text), self._encode_reference(text)) for text in SAMPLE):
+            if any(self._encode(text) != self._encode_reference(text) for text in SAMPLE):
                 self._fall_back("differs from tiktoken on the self-check")
         if required and self.fallback:
             raise ConfigError("engine", "fastokens", f"{self.fallback}; use engine 'auto' or 'tiktoken'")
