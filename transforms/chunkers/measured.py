@@ -88,7 +88,11 @@ class Measured:
             blocks: The blocks, in order.
         """
         self._tables: dict[int, Table | None] = {}
-        self.blocks = [block for raw in blocks if (block := self._usable(raw))]
+        if self.text.isascii() and not self._has_returns:
+            # Any position will do for an edge.
+            self.blocks = [self._as_heading(raw) if raw.kind == "heading" else raw for raw in blocks]
+        else:
+            self.blocks = [block for raw in blocks if (block := self._usable(raw))]
         self._headings = [block for block in self.blocks if block.kind == "heading"]
         self._heading_starts = [heading.start for heading in self._headings]
         self._block_starts = [block.start for block in self.blocks]
