@@ -68,7 +68,8 @@ _PATIENCE_SECONDS = 5.0
 _HOUR_MILLIS = 3_600_000
 _NEWEST_JAVA = 22
 _WORKER = """
-import signal
+import gc, signal
+gc.set_threshold(50_000)
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 import pipelines.runners
 from apache_beam.runners.worker import sdk_worker_main

@@ -1,5 +1,6 @@
 """A local run sets its packs aside a wave at a time, and goes on after a kill with the waves that are not done."""
 
+import gc
 import json
 import os
 import pickle
@@ -23,9 +24,12 @@ import transforms.waves
 import transforms.write
 from pipelines.cli import main
 from transforms.chunk import ChunkDocuments
+from transforms.chunkers import CHUNKERS, get_chunker
 from transforms.parse import ParseDocuments
+from transforms.parsers import ParseSettings, parse
 from transforms.provenance import Run
 from transforms.read import ReadDocuments
+from transforms.records import RawDocument
 from transforms.sources import ReadSettings, ReadTask, SourceFile
 from transforms.spilled import Wave
 from transforms.waves import RunInWaves
@@ -254,6 +258,35 @@ def test_packs_are_written_as_they_come(tmp_path):
     seen: list[int] = []
     wave.spill(packs())
     assert seen == [(number + 1) << 16 for number in range(50)]
+
+
+TEXTS = {
+    "text/markdown": "# Ships\n\nIn port.\n\n| a | b |\n| - | - |\n| 1 | 2 |\n\n```py\nx = 1\n```\n" * 9,
+    "text/html": "<h1>Ships</h1><p>In port.</p><table><tr><td>1</td><td>2</td></tr></table>" * 9,
+    "text/x-rst": "Ships\n=====\n\nIn port.\n\n::\n\n    x = 1\n\n" * 9,
+    "text/x-python": "def ship():\n    return 1\n\n\n" * 9,
+    "application/json": json.dumps([{"ship": number} for number in range(9)]),
+    "text/csv": "ship,port\n1,2\n" * 9,
+    "text/plain": b"Bytes \xff\xfe of no encoding. " * 9,
+}
+
+
+@pytest.mark.parametrize("name", CHUNKERS)
+def test_document_is_freed_without_the_garbage_collector_which_a_run_hardly_ever_starts(name):
+    chunker = get_chunker(name, tokenizer="character", chunk_size=50)
+
+    def cut():
+        for media_type, content in TEXTS.items():
+            chunker.chunk_document(parse(RawDocument("d", content, media_type), ParseSettings()))
+
+    cut()  # makes what is made once
+    gc.collect()
+    gc.disable()
+    try:
+        cut()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 # One wave.

@@ -143,7 +143,7 @@ def _decoded(content: bytes, tried: list[str], on_undecodable: str) -> tuple[str
         try:
             return encoding, content.decode(encoding), 0
         except UnicodeError as error:  # noqa: PERF203 (at most two encodings are tried)
-            last = error
+            last = str(error)  # the error holds this call, which holds the bytes
     if on_undecodable == "fail":
         raise ParseError(
             "undecodable",
