@@ -1,4 +1,8 @@
-"""What flows through the job: documents with their blocks, chunks, and what could not be processed."""
+"""What flows through the job: documents with their blocks, chunks, and what could not be processed.
+
+Documents, blocks and chunks are not frozen, since to make a frozen one takes three times as long; nothing changes one
+once it is made.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +46,7 @@ class Location:
     box: tuple[float, float, float, float] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Block:
     """A typed piece of a document.
 
@@ -96,7 +100,7 @@ class Source:
     input_state: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class RawDocument:
     """A document as it was read: its bytes, or text that needs no decoding.
 
@@ -129,7 +133,7 @@ class RawDocument:
     source: Source = Source()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Document:
     """One text, ready to be cut.
 
@@ -178,7 +182,6 @@ class Document:
             held = block.end
 
 
-# Not frozen, since making a frozen one takes three times as long; nothing changes a chunk once it is made.
 @dataclass(slots=True, unsafe_hash=True)
 class Chunk:
     """One or more spans of one document, in order, with what retrieval needs to know of them.

@@ -101,11 +101,14 @@ def parse(raw: RawDocument, settings: ParseSettings) -> Document:
             result and is none.
     """
     content = raw.content
-    source = content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
-    if len(source) > settings.max_text_bytes:
+    # To encode a text costs as much as to read it; few need it, since no character takes more than four bytes.
+    if (
+        4 * len(content) > settings.max_text_bytes
+        and (size := len(_source(content))) > settings.max_text_bytes
+    ):
         raise ParseError(
             "too_large",
-            f"{len(source)} bytes are more than {settings.max_text_bytes}; raise --max_text_bytes to read it",
+            f"{size} bytes are more than {settings.max_text_bytes}; raise --max_text_bytes to read it",
         )
     declared, charset = split_media_type(raw.media_type)
     # The name of an object that holds many documents says nothing of them.
@@ -127,7 +130,7 @@ def parse(raw: RawDocument, settings: ParseSettings) -> Document:
         "license": raw.license,
         "acl_labels": raw.acl_labels,
         "tenant_id": raw.tenant_id,
-        "source": raw.source if raw.source.content_sha256 else _digested(raw.source, source),
+        "source": raw.source if raw.source.content_sha256 else _digested(raw.source, _source(content)),
     }
     if media_type == OCR and raw.blocks is None:
         scanned = read_ocr(decoded.text).to_document(**facts, title=raw.title, metadata=metadata)
@@ -189,6 +192,10 @@ def _moved(blocks: tuple[Block, ...], text: str) -> tuple[Block, ...]:
     moved_blocks = (replace(block, start=moved(block.start), end=moved(block.end)) for block in blocks)
     # Of a line that was cut off between CR and LF nothing may be left.
     return tuple(block for block in moved_blocks if block.start < block.end)
+
+
+def _source(content: bytes | str) -> bytes:
+    return content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
 
 
 def _digested(source: Source, content: bytes) -> Source:

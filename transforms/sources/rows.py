@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from datetime import date, time
 from functools import partial
+from itertools import repeat
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -42,10 +43,15 @@ def documents(
     """
     held = {name: _cells(batch.column(column), name) for name, column in columns.items()}
     extra = {column: _cells(batch.column(column), column) for column in settings.metadata_columns}
-    for at in range(batch.num_rows):
-        row = {name: cells[at] for name, cells in held.items()}
-        facts = {name: cells[at] for name, cells in extra.items()}
-        yield _document(row, facts, file, first + at, settings)
+    rows = _rows(held, batch.num_rows)
+    facts = _rows(extra, batch.num_rows)
+    for position, (row, known) in enumerate(zip(rows, facts, strict=True), first):
+        yield _document(row, known, file, position, settings)
+
+
+def _rows(columns: Mapping[str, Any], count: int) -> Iterator[Row]:
+    cells = zip(*columns.values(), strict=True) if columns else repeat((), count)
+    return (dict(zip(columns, values, strict=True)) for values in cells)
 
 
 def _cells(column: pa.Array[Any], name: str) -> Any:
@@ -105,9 +111,9 @@ def _document(
                 row=position,
                 version=_text(row, "version") or (None if uri else file.version),
                 etag=_text(row, "etag") or (None if uri else file.etag),
-                size=payload.size if row.get("size") is None else row["size"],
+                size=len(payload.data) if row.get("size") is None else row["size"],
                 modified_at=_time(row, None if uri else file.modified_at),
-                content_sha256=_text(row, "content_sha256") or payload.sha256,
+                content_sha256=_text(row, "content_sha256") or hashlib.sha256(payload.data).hexdigest(),
             ),
         )
     except ReadError as error:
@@ -120,8 +126,7 @@ class _Payload(NamedTuple):
     content: str | bytes
     charset: str | None
     blocks: tuple[Block, ...] | None
-    size: int
-    sha256: str
+    data: Any
     is_text: bool
 
 
@@ -132,20 +137,18 @@ def _payload(row: Row, settings: ReadSettings) -> _Payload:
     if blocks is not None and (len(blocks) or cell is None):
         _refuse_large(blocks.values.nbytes, settings)
         text, spans = join_blocks(_asked(_value(blocks, "blocks")))
-        data = text.encode()
-        return _Payload(text, None, spans, len(data), hashlib.sha256(data).hexdigest(), True)
+        return _Payload(text, None, spans, text.encode(), True)
     if cell is None:
         raise ReadError("null_text", "text, content and blocks are null")
     buffer = cell.as_buffer()
     _refuse_large(buffer.size, settings)
-    digest = hashlib.sha256(buffer).hexdigest()
     charset = settings.charset or ("utf-8" if name == "text" else None)
     try:
         content = cell.as_py()
     except UnicodeDecodeError:  # a string column that is none; the parser says what is wrong, or mends it
         content, charset = buffer.to_pybytes(), "utf-8"
     charset = None if isinstance(content, str) else charset
-    return _Payload(content, charset, None, buffer.size, digest, name == "text")
+    return _Payload(content, charset, None, buffer, name == "text")
 
 
 def _scalar(row: Row, name: str) -> Any:
