@@ -280,13 +280,5 @@ def test_a_pack_is_compressed_flat_columns() -> None:
     assert pa.ipc.open_stream(pack).schema.metadata == {b"kind": b"chunks"}
 
 
-def test_packs_that_are_not_compressed_hold_the_same_rows() -> None:
-    element = whole("d", *["the same words again and again " * 20] * 100)
-    builders = [PackBuilder(RUN, compressed=compressed) for compressed in (True, False)]
-    small, large = ([*builder.add(element), *builder.flush()] for builder in builders)
-    assert read_packs(pack for _, pack in small) == read_packs(pack for _, pack in large)
-    assert sum(len(pack) for _, pack in small) < sum(len(pack) for _, pack in large) / 3
-
-
 def test_a_chunker_is_told_in_canonical_json() -> None:
     assert ChunkerRecord(**json.loads(chunker_json(CHUNKER))) == CHUNKER

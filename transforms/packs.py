@@ -79,14 +79,14 @@ class _Held:
     letters: list[tuple[object, ...]] = field(default_factory=list)
     size: int = 0
 
-    def columns(self) -> Iterator[tuple[str, Sequence[Sequence[object]]]]:
-        """The columns of each kind of rows that there is."""
+    def packs(self) -> Iterator[bytes]:
+        """One pack of each kind that there is."""
         if self.chunks:
-            yield "chunks", [self.claims, *_chunk_columns(self.chunks)]
+            yield _encode("chunks", [self.claims, *_chunk_columns(self.chunks)])
         if self.documents:
-            yield "documents", list(zip(*self.documents, strict=True))
+            yield _encode("documents", list(zip(*self.documents, strict=True)))
         if self.letters:
-            yield "dead_letters", list(zip(*self.letters, strict=True))
+            yield _encode("dead_letters", list(zip(*self.letters, strict=True)))
 
 
 class PackBuilder:
@@ -96,19 +96,10 @@ class PackBuilder:
         run: The run: its shards, and whether the ledger keeps each document's text.
         pack_bytes: Raw bytes at which the rows of a shard become packs; a single row may be larger.
         held_bytes: Raw bytes of all shards together at which everything is flushed.
-        compressed: Whether packs are compressed, which costs as much as all else that is done to make them.
     """
 
-    def __init__(
-        self,
-        run: Run,
-        *,
-        pack_bytes: int = PACK_BYTES,
-        held_bytes: int = HELD_BYTES,
-        compressed: bool = True,
-    ) -> None:
+    def __init__(self, run: Run, *, pack_bytes: int = PACK_BYTES, held_bytes: int = HELD_BYTES) -> None:
         self._run = run
-        self._compressed = compressed
         self._pack_bytes = pack_bytes
         self._held_bytes = held_bytes
         self._shards: defaultdict[int, _Held] = defaultdict(_Held)
@@ -155,7 +146,7 @@ class PackBuilder:
     def _flush(self, shard: int) -> list[Pack]:
         held = self._shards.pop(shard)
         self._size -= held.size
-        return [(shard, _encode(kind, rows, compressed=self._compressed)) for kind, rows in held.columns()]
+        return [(shard, pack) for pack in held.packs()]
 
 
 def read_packs(packs: Iterable[bytes], chunks: Iterable[pa.RecordBatch] = ()) -> dict[str, pa.Table]:
@@ -180,12 +171,13 @@ def merge(schema: pa.Schema, batches: list[pa.RecordBatch]) -> pa.Table:
     return pa.table([pa.concat_arrays(columns.pop(0)) for _ in schema], schema=schema)
 
 
-def _encode(kind: str, columns: Sequence[Sequence[object]], *, compressed: bool) -> bytes:
+def _encode(kind: str, columns: Sequence[Sequence[object]]) -> bytes:
     schema = PACKS[kind]
     arrays = [_array(values, f.type) for values, f in zip(columns, schema, strict=True)]
     sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="lz4" if compressed else None, use_threads=False)
-    with pa.ipc.new_stream(sink, schema, options=options) as writer:
+    with pa.ipc.new_stream(
+        sink, schema, options=pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+    ) as writer:
         writer.write_batch(pa.record_batch(arrays, schema=schema))
     return sink.getvalue().to_pybytes()
 

@@ -20,7 +20,6 @@ from transforms.run_report import Report
 from transforms.sources import ReadTask
 from transforms.spilled import Spilled, Wave
 from transforms.stage import Timed
-from transforms.storage import filesystem
 from transforms.write import WriteChunks
 
 
@@ -58,8 +57,6 @@ class _Wave(Timed):
         self._stages = stages
         self._run = run
         self._output = output
-        # A disk takes packs as they are in a tenth of the time that it takes to compress them; a network may not.
-        self._compressed = not getattr(filesystem(output)[0], "local_file", False)
 
     def setup(self) -> None:
         for stage in self._stages:
@@ -85,7 +82,7 @@ class _Wave(Timed):
         elements: Iterable[Any] = [element]
         for stage in self._stages:
             elements = chain.from_iterable(map(stage.process, elements))
-        builder = PackBuilder(self._run, compressed=self._compressed)
+        builder = PackBuilder(self._run)
         spent = 0.0
         for cut in elements:
             began = process_time()
