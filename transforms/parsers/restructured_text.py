@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import operator
 import re
+import string
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cached_property
+from itertools import accumulate, count
 
 from transforms.parsers.drawn_tables import GRID_BORDER, SIMPLE_BORDER
 from transforms.records import Block, BlockKind
 
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _TAB_SIZE = 8
-_ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1*")
+_MARKS = frozenset(string.punctuation)
 # An adornment of this length makes a title even where it is shorter than that, as docutils has it.
 _ENOUGH = 4
 _EXPLICIT = re.compile(r"\.\.(?:[ \t]|$)")
 _DIRECTIVE = re.compile(r"\.\.[ \t]+(?:\|[^|]+\|[ \t]+)?([A-Za-z0-9][\w.+:-]*?)[ \t]?::(?:[ \t]+(.*)|$)")
-_BULLET = re.compile(r"[-*+\u2022\u2023\u2043][ \t]+(?=\S)")
-_ENUMERATOR = re.compile(r"\(?(?:[0-9]{1,9}|#|[A-Za-z]|[ivxlcdm]{1,9}|[IVXLCDM]{1,9})[.)][ \t]+(?=\S)")
+_BULLET = r"[-*+\u2022\u2023\u2043]"
+_ENUMERATOR = r"\(?(?:[0-9]{1,9}|#|[A-Za-z]|[ivxlcdm]{1,9}|[IVXLCDM]{1,9})[.)]"
+_ITEM = re.compile(rf"(?:{_BULLET}|{_ENUMERATOR})[ \t]+(?=\S)")
 _FIELD = re.compile(r":(?![: ])(?:\\.|[^:\\]|:(?!\s|`))*:(?:[ \t]|$)")
 _NO_TITLE = re.compile(r"[-*+\u2022\u2023\u2043|][ \t]|>>>[ \t]|__[ \t]")
 _ROLE = re.compile(r":[\w.:+-]{1,99}:(?=`)")
@@ -61,17 +65,6 @@ def parse_restructured_text(text: str) -> tuple[tuple[Block, ...], Mapping[str, 
     return blocks, {"front_matter": {"title": title}} if title else {}
 
 
-@dataclass(slots=True)
-class _Line:
-    """A line that is not blank: its span, the columns it is indented by, what is on it, and what stands before."""
-
-    start: int
-    end: int
-    indent: int
-    text: str
-    after_blank: bool
-
-
 class _Reader:
     """The blocks of a reStructuredText, read line by line.
 
@@ -80,107 +73,133 @@ class _Reader:
     """
 
     def __init__(self, text: str) -> None:
-        self._lines = list(_filled_lines(text))
-        # Borders of simple tables, by how far they are indented: a table in a cell is by more.
-        self._borders: dict[int, list[int]] = {}
-        for place, line in enumerate(self._lines):
-            if SIMPLE_BORDER.fullmatch(line.text):
-                self._borders.setdefault(line.indent, []).append(place)
+        # A line break of two characters stays as long as it was, for lengths tell where a line is.
+        lines = text.replace("\r\n", " \n").replace("\r", "\n").split("\n")
+        # One more, so that there always is a line after the last that is not blank.
+        lines.append("")
+        # Columns, for an object a line takes longer than all that is asked of most lines: where a line starts, how
+        # long it is without white space at its end, what is on it (nothing if it is blank), and the columns before.
+        self._starts = list(map(operator.add, accumulate(map(len, lines), initial=0), count()))
+        lines = list(map(str.rstrip, lines))
+        self._lengths = list(map(len, lines))
+        self._texts = list(map(str.lstrip, lines))
+        self._indents = list(map(operator.sub, self._lengths, map(len, self._texts)))
+        if "\t" in text:
+            widths = zip(lines, self._indents, strict=True)
+            self._indents = [width and len(line[:width].expandtabs(_TAB_SIZE)) for line, width in widths]
         # Styles of titles in the order of their levels: the mark, and whether it is above the title too.
         self._styles: list[tuple[str, bool]] = []
         # After `::`, how far the paragraph is indented that the code belongs to.
         self._before_code: int | None = None
 
+    @cached_property
+    def _borders(self) -> dict[int, list[int]]:
+        """Borders of simple tables, by how far they are indented: a table in a cell is by more."""
+        borders: dict[int, list[int]] = {}
+        for place, text in enumerate(self._texts):
+            if text.startswith("=") and SIMPLE_BORDER.fullmatch(text):
+                borders.setdefault(self._indents[place], []).append(place)
+        return borders
+
     def read(self) -> Iterator[Block]:
         """All blocks, in order."""
         at = 0
-        while at < len(self._lines):
-            block, at = self._take(at)
-            yield block
+        while at < len(self._texts):
+            if self._texts[at]:
+                block, at = self._take(at)
+                yield block
+            else:
+                at += 1
 
     def _take(self, at: int) -> tuple[Block, int]:
         """The block that begins with a line, and the line after it."""
-        line = self._lines[at]
+        text = self._texts[at]
         indent, self._before_code = self._before_code, None
         if indent is not None and (after := self._literal(at, indent)):
             return self._block("code", at, after), after
-        if not line.indent and (title := self._title(at)):
+        is_marked = text[0] in _MARKS
+        may_be_title = is_marked or self._texts[at + 1][:1] in _MARKS
+        if may_be_title and not self._indents[at] and (title := self._title(at)):
             return title
-        if _EXPLICIT.match(line.text):
+        return (self._marked(at) if is_marked else None) or self._text(at)
+
+    def _marked(self, at: int) -> tuple[Block, int] | None:
+        """The block that begins with a line of a punctuation mark at its start; None if it is text or a list item."""
+        text = self._texts[at]
+        if _EXPLICIT.match(text):
             return self._explicit(at)
         if after := self._grid(at) or self._simple(at):
             return self._block("table", at, after), after
-        if len(line.text) >= _ENOUGH and _ADORNMENT.fullmatch(line.text):
+        if len(text) >= _ENOUGH and _is_adornment(text):
             return self._block("other", at, at + 1), at + 1
-        if line.text.startswith(">>> "):
-            after = self._group(at, line.indent)
+        if text.startswith(">>> "):
+            after = self._group(at, self._indents[at])
             return self._block("code", at, after), after
-        return self._text(at)
+        return None
 
     def _block(self, kind: BlockKind, at: int, after: int) -> Block:
-        return Block(kind, self._lines[at].start, self._lines[after - 1].end)
+        return Block(kind, self._starts[at], self._end(after - 1))
+
+    def _end(self, at: int) -> int:
+        return self._starts[at] + self._lengths[at]
 
     def _indented(self, at: int, indent: int) -> int:
         """The line after those after `at` that are indented by more, whatever blank lines are between."""
-        after = at + 1
-        while after < len(self._lines) and self._lines[after].indent > indent:
-            after += 1
-        return after
+        last = at
+        for after in range(at + 1, len(self._texts)):
+            if self._indents[after] > indent:
+                last = after
+            elif self._texts[after]:
+                break
+        return last + 1
 
     def _group(self, at: int, indent: int) -> int:
         """The line after those after `at` without a blank line between that are indented by so much."""
+        if not indent:
+            return self._texts.index("", at)
         after = at + 1
-        while self._goes_on(after, indent):
+        while self._indents[after] >= indent:
             after += 1
         return after
 
-    def _goes_on(self, at: int, indent: int) -> bool:
-        """Whether a line follows the one before it at once and is indented by so much."""
-        if at == len(self._lines):
-            return False
-        line = self._lines[at]
-        return not line.after_blank and line.indent >= indent
-
     def _literal(self, at: int, indent: int) -> int:
         """The line after code that follows `::`, indented or with one punctuation mark before each line; else 0."""
-        line = self._lines[at]
-        if line.indent > indent:
+        if self._indents[at] > indent:
             return self._indented(at, indent)
-        mark, after = line.text[0], self._group(at, line.indent)
-        is_quoted = _ADORNMENT.match(mark) and all(
-            each.text.startswith(mark) for each in self._lines[at:after]
-        )
-        return after if is_quoted else 0
+        mark = self._texts[at][0]
+        if mark not in _MARKS:
+            return 0
+        after = self._group(at, self._indents[at])
+        return after if all(text.startswith(mark) for text in self._texts[at:after]) else 0
 
     def _title(self, at: int) -> tuple[Block, int] | None:
         """The heading that begins with a line; None if none does."""
-        above = bool(_ADORNMENT.fullmatch(self._lines[at].text))
-        after = at + 2 + above
-        lines = self._lines[at:after]
-        if len(lines) < 2 + above or any(line.after_blank for line in lines[1:]):
+        first = self._texts[at]
+        above = _is_adornment(first)
+        title, last = self._texts[at + above], at + above + 1
+        if not title or not _is_adornment(mark := self._texts[last]):
             return None
-        title, mark = lines[above], lines[-1]
-        if mark.indent or not _ADORNMENT.fullmatch(mark.text) or (above and mark.text != lines[0].text):
+        if self._indents[last] or (above and mark != first):
             return None
-        if not above and (_NO_TITLE.match(title.text) or _EXPLICIT.match(title.text)):
+        if not above and (_NO_TITLE.match(title) or _EXPLICIT.match(title)):
             return None
-        if len(mark.text) < _ENOUGH and len(mark.text) < _width(title.text):
+        if len(mark) < _ENOUGH and len(mark) < _width(title):
             return None
-        style = mark.text[0], above
+        style = mark[0], above
         if style not in self._styles:
             self._styles.append(style)
         level = min(self._styles.index(style) + 1, _DEEPEST)
-        return Block("heading", lines[0].start, mark.end, level, _plain(title.text)), after
+        return Block("heading", self._starts[at], self._end(last), level, _plain(title)), last + 1
 
     def _explicit(self, at: int) -> tuple[Block, int]:
         """A directive, comment, target, footnote or substitution."""
-        line = self._lines[at]
-        directive = _DIRECTIVE.match(line.text)
+        indent = self._indents[at]
+        directive = _DIRECTIVE.match(self._texts[at])
         name, argument = (directive[1].rpartition(":")[2], directive[2] or "") if directive else ("", "")
         if name in _CONTAINERS:
-            after = self._group(at, line.indent + 1)
+            after = self._group(at, indent + 1)
             return self._block("paragraph" if argument else "other", at, after), after
-        after = self._indented(at, line.indent)
+        after = self._indented(at, indent)
         block = self._block("other", at, after)
         if name in _CODE:
             language = argument.split()[0] if argument and "code" in name else ""
@@ -194,56 +213,52 @@ class _Reader:
 
     def _grid(self, at: int) -> int:
         """The line after a grid table; 0 if none begins here."""
-        if not GRID_BORDER.fullmatch(self._lines[at].text):
+        if not GRID_BORDER.fullmatch(self._texts[at]):
             return 0
         after = at + 1
-        while self._goes_on(after, 0) and self._lines[after].text[0] in "+|":
+        while self._texts[after].startswith(("+", "|")):
             after += 1
         return after if after > at + 2 else 0
 
     def _simple(self, at: int) -> int:
         """The line after a simple table, which ends with its third border, or a second before a blank line; else 0."""
-        if not SIMPLE_BORDER.fullmatch(self._lines[at].text):
+        if not SIMPLE_BORDER.fullmatch(self._texts[at]):
             return 0
-        borders = self._borders[self._lines[at].indent]
+        borders = self._borders[self._indents[at]]
         place = bisect_right(borders, at)
         if place == len(borders):
             return 0
         after = borders[place] + 1
-        is_header = after < len(self._lines) and not self._lines[after].after_blank
+        is_header = bool(self._texts[after])
         return borders[place + 1] + 1 if is_header and place + 1 < len(borders) else after
 
     def _text(self, at: int) -> tuple[Block, int]:
         """A paragraph, or an item of a list."""
-        first = self._lines[at]
-        item, after = _item(first.text), at + 1
-        while self._goes_on(after, first.indent):
-            line = self._lines[after]
-            if item and line.indent == first.indent and _item(line.text):
-                break
-            after += 1
-        last = self._lines[after - 1]
-        if last.text.endswith("::"):
-            self._before_code = last.indent + (item if after == at + 1 else 0)
+        indent = self._indents[at]
+        item = _item(self._texts[at])
+        after = self._item_end(at, indent) if item else self._group(at, indent)
+        if self._texts[after - 1].endswith("::"):
+            self._before_code = self._indents[after - 1] + (item if after == at + 1 else 0)
         return self._block("list_item" if item else "paragraph", at, after), after
 
+    def _item_end(self, at: int, indent: int) -> int:
+        """The line after an item of a list: like `_group`, but for the next item of the same list."""
+        after = at + 1
+        while (text := self._texts[after]) and self._indents[after] >= indent:
+            if self._indents[after] == indent and _item(text):
+                break
+            after += 1
+        return after
 
-def _filled_lines(text: str) -> Iterator[_Line]:
-    """The lines that are not blank."""
-    after_blank = True
-    for found in _LINE.finditer(text):
-        line = found[0].rstrip()
-        if line:
-            content = line.lstrip()
-            before = line[: len(line) - len(content)]
-            start = found.start()
-            yield _Line(start, start + len(line), len(before.expandtabs(_TAB_SIZE)), content, after_blank)
-        after_blank = not line
+
+def _is_adornment(text: str) -> bool:
+    """Whether a line is one punctuation mark, again and again."""
+    return text[:1] in _MARKS and not text.strip(text[0])
 
 
 def _item(text: str) -> int:
     """Columns before the text of a list item; 0 if it is none."""
-    if found := _BULLET.match(text) or _ENUMERATOR.match(text):
+    if found := _ITEM.match(text):
         return found.end()
     return 1 if text.startswith(":") and _FIELD.match(text) else 0
 
