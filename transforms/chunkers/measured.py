@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from transforms.chunkers.edges import edges_of
 from transforms.chunkers.rulers import black, regions_between_gaps, ruler
-from transforms.parsers.tables import Table, read_table
+from transforms.parsers.tables import TableSpans, read_spans
 from transforms.records import Block, Document, Span
 from transforms.tokenizers.base import Tokenizer
 
@@ -87,7 +87,7 @@ class Measured:
         Args:
             blocks: The blocks, in order.
         """
-        self._tables: dict[int, Table | None] = {}
+        self._tables: dict[int, TableSpans | None] = {}
         if self.text.isascii() and not self._has_returns:
             # Any position will do for an edge.
             self.blocks = [self._as_heading(raw) if raw.kind == "heading" else raw for raw in blocks]
@@ -162,7 +162,7 @@ class Measured:
         place = bisect_right(self._path_starts, position) - 1
         return self._paths[place] if place >= 0 else ()
 
-    def tables(self) -> Iterator[Table]:
+    def tables(self) -> Iterator[TableSpans]:
         """The tables whose rows can be told, in order."""
         for place, block in enumerate(self.blocks):
             if block.kind == "table" and (table := self._table(place)):
@@ -177,10 +177,7 @@ class Measured:
         if block.kind != "table":
             return []
         table = self._table(bisect_right(self._block_starts, block.start) - 1)
-        if table is None:
-            return []
-        header = [table.header_span] if table.header_span else []
-        return [*header, *((row.start, row.end) for row in table.rows)]
+        return table.header_and_rows if table else []
 
     def table_header_at(self, position: int) -> str | None:
         """The header of the table in whose rows a position lies; None if there is none."""
@@ -192,14 +189,14 @@ class Measured:
         if block is None or block.kind != "table" or not block.start < position < block.end:
             return None
         table = self._table(place)
-        if table is None or table.header_span is None or position < table.header_span[1]:
+        if table is None or table.header is None or position < table.header[1]:
             return None
-        return self.text[slice(*table.header_span)].strip()
+        return self.text[slice(*table.header)].strip()
 
-    def _table(self, place: int) -> Table | None:
+    def _table(self, place: int) -> TableSpans | None:
         if place not in self._tables:
             block = self.blocks[place]
-            self._tables[place] = read_table(self.text, block.start, block.end, self.document.media_type)
+            self._tables[place] = read_spans(self.text, block.start, block.end, self.document.media_type)
         return self._tables[place]
 
     def prepared(self, owner: object, make: Callable[[], T]) -> T:

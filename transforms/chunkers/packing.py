@@ -322,7 +322,7 @@ class Packer:
         elif name == "block":
             level = boundaries.block_edges(measured.blocks)
         elif name == "row":
-            ends = [end for table in measured.tables() for end in table.row_ends]
+            ends = [end for table in measured.tables() for _, end in table.header_and_rows]
             level = PlaceLevel(ends, ends)
         else:
             level = _LEVELS[name](measured.text)

@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-_TAG = re.compile(r"<(?:!--|[!?]|(/?)([a-zA-Z][^\s/>]*)(>?))")
+# The rest of a tag after its name: a bracket in a quoted value does not end it, and one that never ends holds all.
+_REST = r"""(?:>|[^>=]*(?:=(?:\s*"[^"]*"|\s*'[^']*'|(?!\s*["']))[^>=]*)*>|[\s\S]*)"""
+_COMMENT = r"!(?=--)[\s\S]*?(?:-->|\Z)|[!?][^>]*>?"
+_ANY_NAME = r"[a-zA-Z][^\s/>]*"
 _TAG_STOP = re.compile(r"""=\s*(["'])|>""")
 _UNSEEN = {
     name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in ("script", "style", "template")
@@ -39,13 +42,57 @@ def tags(text: str, start: int, end: int, names: str = "") -> Iterator[Tag]:
         text: The text.
         start: First character, in code points.
         end: End of what is read.
-        names: A pattern for the names of the tags that are wanted, which is much faster than all of them; without it
-            all are.
+        names: A pattern for the names of the tags that are wanted, in ASCII; without it all are, and comments.
     """
-    tag = _tag_named(names) if names else _TAG
+    tag = _one_tag_of(names) if names else _ONE_TAG
+    at = start
+    while at < end:
+        for found in tag.finditer(text, at, end):
+            name = found[2]
+            if name is None:
+                if not names:
+                    yield Tag(*found.span())
+                continue
+            name, is_end = name.lower(), bool(found[1])
+            if name in _UNSEEN and not is_end:
+                closing = _UNSEEN[name].search(text, found.end(), end)
+                at = closing.start() if closing else end
+                yield Tag(found.start(), at, name)
+                break
+            yield Tag(*found.span(), name, is_end)
+        else:
+            return
+
+
+def _one_tag(names: str) -> re.Pattern[str]:
+    """A pattern for any tag as a whole, with groups for those of some names."""
+    other = "" if names == _ANY_NAME else rf"|/?{_ANY_NAME}{_REST}"
+    return re.compile(rf"<(?:(/?)({names})(?![^\s/>]){_REST}{other}|{_COMMENT})")
+
+
+_ONE_TAG = _one_tag(_ANY_NAME)
+
+
+@lru_cache
+def _one_tag_of(names: str) -> re.Pattern[str]:
+    return _one_tag(rf"(?ai:{names}|{'|'.join(_UNSEEN)})")
+
+
+def tags_at_a_guess(text: str, start: int, end: int, names: str) -> Iterator[Tag]:
+    """The tags of some names and comments, found by their names, which is much faster than to read all tags.
+
+    What seems to stand in the value of an attribute is passed over: so is a tag after a `<` that begins none.
+
+    Args:
+        text: The text.
+        start: First character, in code points.
+        end: End of what is read.
+        names: A pattern for the names of the tags that are wanted.
+    """
+    tag = _tag_named(names)
     at = outside = start
     while found := tag.search(text, at, end):
-        opened = text.rfind("<", outside, found.start()) if names else -1
+        opened = text.rfind("<", outside, found.start())
         if opened >= 0 and text.find(">", opened, found.start()) < 0:
             # It stands in the value of an attribute.
             at = found.end()
@@ -55,10 +102,8 @@ def tags(text: str, start: int, end: int, names: str = "") -> Iterator[Tag]:
             at = found.end()
         elif name:
             at = _tag_end(text, found.end(), end)
-        elif found[0] == "<!--":
-            at = text.find("-->", found.start() + 2, end) + 3
         else:
-            at = text.find(">", found.end(), end) + 1
+            at = text.find("-->", found.start() + 2, end) + 3
         if at < found.end():
             at = end
         if name in _UNSEEN and not found[1]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from transforms.parsers.html_tags import Tag, tags, unescaped
+from transforms.parsers.html_tags import Tag, tags, tags_at_a_guess, unescaped
 from transforms.records import Block
 
 _HEADING = re.compile(r"h[1-6]")
@@ -25,7 +25,7 @@ def parse_html(text: str) -> tuple[tuple[Block, ...], Mapping[str, object]]:
         text: The text.
     """
     reader = _Reader(text)
-    for tag in tags(text, 0, len(text), _NAMES):
+    for tag in tags_at_a_guess(text, 0, len(text), _NAMES):
         reader.take(tag)
     reader.close(len(text))
     front_matter = {"title": reader.title} if reader.title else {}

@@ -79,7 +79,7 @@ class _Reader:
         lines.append("")
         # Columns, for an object a line takes longer than all that is asked of most lines: where a line starts, how
         # long it is without white space at its end, what is on it (nothing if it is blank), and the columns before.
-        self._starts = list(map(operator.add, accumulate(map(len, lines), initial=0), count()))
+        self._starts: list[int] = list(map(operator.add, accumulate(map(len, lines), initial=0), count()))
         lines = list(map(str.rstrip, lines))
         self._lengths = list(map(len, lines))
         self._texts = list(map(str.lstrip, lines))

@@ -6,7 +6,7 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat, takewhile, zip_longest
+from itertools import chain, repeat, takewhile, zip_longest
 
 from transforms.parsers.drawn_tables import read_drawn_table
 from transforms.parsers.html_tags import Tag, tags, unescaped
@@ -27,6 +27,7 @@ _DASHES = re.compile(r":?-+:?")
 
 _CELLS = frozenset({"td", "th"})
 _GROUPS = frozenset({"table", "thead", "tbody", "tfoot"})
+_STRUCTURE = "t(?:able|r|d|h|head|body|foot)|caption"
 _LINES_OF_THEIR_OWN = frozenset(
     "address article blockquote br caption dd div dl dt h1 h2 h3 h4 h5 h6 hr li ol p pre table td th tr ul".split()
 )
@@ -70,10 +71,27 @@ class Table:
     caption: str = ""
 
     @property
-    def row_ends(self) -> list[int]:
-        """Where the table may be cut without cutting a row: the end of the header and of each row."""
-        ends = [row.end for row in self.rows]
-        return [self.header_span[1], *ends] if self.header_span else ends
+    def spans(self) -> TableSpans:
+        """Where its header and rows are."""
+        return TableSpans(self.header_span, [(row.start, row.end) for row in self.rows])
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpans:
+    """Where the header and the rows of a table are, as `Table` tells with their values.
+
+    Args:
+        header: Where it names its columns; None if it does not.
+        rows: Where the rows below the header are, in order.
+    """
+
+    header: Span | None
+    rows: list[Span]
+
+    @property
+    def header_and_rows(self) -> list[Span]:
+        """The header, if there is one, and the rows."""
+        return [self.header, *self.rows] if self.header else self.rows
 
 
 def read_table(text: str, start: int, end: int, media_type: str | None = None) -> Table | None:
@@ -97,6 +115,24 @@ def read_table(text: str, start: int, end: int, media_type: str | None = None) -
         end: End of what is read.
         media_type: Media type of the document.
     """
+    found = _found(text, start, end, media_type)
+    return found.table() if isinstance(found, _HtmlTable) else found
+
+
+def read_spans(text: str, start: int, end: int, media_type: str | None = None) -> TableSpans | None:
+    """Where the table that `read_table` gives has its header and rows, without the values of an HTML table.
+
+    Args:
+        text: The text; its lines may end in LF, CRLF or CR.
+        start: First character, in code points.
+        end: End of what is read.
+        media_type: Media type of the document.
+    """
+    found = _found(text, start, end, media_type)
+    return found.spans if found else None
+
+
+def _found(text: str, start: int, end: int, media_type: str | None) -> Table | _HtmlTable | None:
     if media_type in _DELIMITERS:
         return _read_delimited(text, start, end, _DELIMITERS[media_type])
     if media_type == "text/html":
@@ -208,16 +244,15 @@ def _pipe_cells(line: str) -> tuple[str, ...]:
     return tuple(cell.strip().replace("\\|", "|") for cell in cells)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _HtmlCell:
+    """A cell, or a caption, with the span of its text."""
+
     is_name: bool
+    start: int
+    end: int = 0
     columns: int = 1
     rows: int = 1
-    pieces: list[str] = field(default_factory=list)
-
-    @property
-    def value(self) -> str:
-        return _HTML_SPACE.sub(" ", "".join(self.pieces)).strip()
 
 
 @dataclass(slots=True)
@@ -226,6 +261,8 @@ class _HtmlRow:
     in_head: bool
     end: int = 0
     cells: list[_HtmlCell] = field(default_factory=list)
+    # Whether a cell of it spans columns or rows.
+    is_spanned: bool = False
 
     @property
     def is_header(self) -> bool:
@@ -244,87 +281,124 @@ class _HtmlReader:
     def __init__(self, text: str, start: int, end: int) -> None:
         self._text = text
         self.rows: list[_HtmlRow] = []
-        self._caption = _HtmlCell(is_name=True)
+        self.captions: list[_HtmlCell] = []
         self._row: _HtmlRow | None = None
-        # What the text at hand belongs to: a cell, the caption or nothing.
+        # What the text at hand belongs to: a cell, a caption or nothing.
         self._cell: _HtmlCell | None = None
         self._nested = self._group = 0
         self._in_head = False
-        at = start
-        for tag in tags(text, start, end):
-            self._take_text(at, tag.start)
+        for tag in tags(text, start, end, _STRUCTURE):
             self._take_tag(tag)
-            at = tag.end
-        self._take_text(at, end)
+        self._close_cell(end)
         self._close_row(end)
-
-    @property
-    def caption(self) -> str:
-        """What the table says of itself."""
-        return self._caption.value
-
-    def _take_text(self, start: int, end: int) -> None:
-        if self._cell and start < end:
-            self._cell.pieces.append(unescaped(self._text[start:end]))
 
     def _take_tag(self, tag: Tag) -> None:
         name, is_end = tag.name, tag.is_end
-        if self._cell and name in _LINES_OF_THEIR_OWN:
-            self._cell.pieces.append(" ")
         if name == "table" and self._row and self._cell and (self._nested or not is_end):
             self._nested += -1 if is_end else 1
         elif self._nested:
             return
         elif name in _CELLS:
-            self._cell = None if is_end else self._open_cell(tag)
+            self._close_cell(tag.end)
+            if not is_end:
+                self._open_cell(tag)
         elif name == "tr":
+            self._close_cell(tag.end)
             self._close_row(tag.end if is_end else tag.start)
             self._row = None if is_end else self._open_row()
         elif name in _GROUPS:
+            self._close_cell(tag.end)
             self._close_row(tag.start)
             self._group += 1
             self._in_head = name == "thead" and not is_end
         elif name == "caption" and not self._row:
-            self._cell = None if is_end else self._caption
+            self._close_cell(tag.end)
+            if not is_end:
+                self._cell = _HtmlCell(is_name=True, start=tag.end)
+                self.captions.append(self._cell)
 
     def _open_row(self) -> _HtmlRow:
         return _HtmlRow(self._group, self._in_head)
 
-    def _open_cell(self, tag: Tag) -> _HtmlCell:
-        self._row = self._row or self._open_row()
-        cell = _HtmlCell(tag.name == "th")
-        has_attributes = tag.end - tag.start > len("<td>")
-        for found in _SPAN.finditer(self._text, tag.start, tag.end) if has_attributes else ():
-            if found[1].lower() == "col":
-                cell.columns = min(max(1, int(found[2])), _WIDEST)
-            else:
-                cell.rows = min(int(found[2]) or _TALLEST, _TALLEST)
-        self._row.cells.append(cell)
-        return cell
+    def _open_cell(self, tag: Tag) -> None:
+        row = self._row = self._row or self._open_row()
+        cell = _HtmlCell(tag.name == "th", tag.end)
+        if tag.end - tag.start > len("<td>"):
+            for found in _SPAN.finditer(self._text, tag.start, tag.end):
+                row.is_spanned = True
+                if found[1].lower() == "col":
+                    cell.columns = min(max(1, int(found[2])), _WIDEST)
+                else:
+                    cell.rows = min(int(found[2]) or _TALLEST, _TALLEST)
+        row.cells.append(cell)
+        self._cell = cell
+
+    def _close_cell(self, end: int) -> None:
+        """End a cell or caption with the tag that ends it, which may part it from the next caption."""
+        if self._cell:
+            self._cell.end = end
+        self._cell = None
 
     def _close_row(self, end: int) -> None:
         if self._row:
             self._row.end = end
             self.rows.append(self._row)
-        self._row = self._cell = None
+        self._row = None
 
 
-def _read_html(text: str, start: int, end: int) -> Table | None:
+# The cells of a row, each as often as it spans columns.
+_HtmlCells = Sequence[_HtmlCell]
+_NO_CELL = _HtmlCell(is_name=False, start=0)
+
+
+@dataclass(frozen=True, slots=True)
+class _HtmlTable:
+    """An HTML table before its values are read, which few ask for: its rows, and how many of them are the header."""
+
+    text: str
+    spans: TableSpans
+    rows: list[_HtmlCells]
+    headers: int
+    captions: list[_HtmlCell]
+
+    def table(self) -> Table:
+        """The table with its values."""
+        values = {cell: _value(self.text, [cell]) for cell in set(chain(*self.rows))}
+        rows = [tuple(map(values.__getitem__, cells)) for cells in self.rows]
+        columns = zip_longest(*rows[: self.headers], fillvalue="")
+        names = tuple(" ".join(filter(None, dict.fromkeys(column))) for column in columns)
+        below = [Row(*span, cells) for span, cells in zip(self.spans.rows, rows[self.headers :], strict=True)]
+        return Table(names, self.spans.header, below, _value(self.text, self.captions))
+
+
+def _read_html(text: str, start: int, end: int) -> _HtmlTable | None:
     read = _HtmlReader(text, start, end)
-    values = _expanded(read.rows, end - start)
-    kept = [(row, cells) for row, cells in zip(read.rows, values, strict=True) if cells]
+    cells = _expanded(read.rows, end - start)
+    kept = [(row, own) for row, own in zip(read.rows, cells, strict=True) if own]
     if not kept:
         return None
     headers = sum(1 for _ in takewhile(lambda each: each[0].is_header, kept))
     if headers == len(kept):
         headers = 1  # the rest is more than names
     ends = [row.end for row, _ in kept[:-1]]
-    spans = map(_trimmed, repeat(text), [start, *ends], [*ends, end])
-    rows = [Row(*span, cells) for span, (_, cells) in zip(spans, kept, strict=True)]
-    columns = zip_longest(*(row.cells for row in rows[:headers]), fillvalue="")
-    names = tuple(" ".join(filter(None, dict.fromkeys(column))) for column in columns)
-    span = (rows[0].start, rows[headers - 1].end) if headers else None
-    return Table(names, span, rows[headers:], read.caption)
+    spans = list(map(_trimmed, repeat(text), [start, *ends], [*ends, end]))
+    header = (spans[0][0], spans[headers - 1][1]) if headers else None
+    rows = [own for _, own in kept]
+    return _HtmlTable(text, TableSpans(header, spans[headers:]), rows, headers, read.captions)
+
+
+def _value(text: str, cells: Iterable[_HtmlCell]) -> str:
+    """What a reader sees of a cell or of all captions, in one line."""
+    pieces = []
+    for cell in cells:
+        at = cell.start
+        for tag in tags(text, at, cell.end):
+            pieces.append(unescaped(text[at : tag.start]))
+            if tag.name in _LINES_OF_THEIR_OWN:
+                pieces.append(" ")
+            at = tag.end
+        pieces.append(unescaped(text[at : cell.end]))
+    return _HTML_SPACE.sub(" ", "".join(pieces)).strip()
 
 
 def _trimmed(text: str, start: int, end: int) -> Span:
@@ -333,31 +407,34 @@ def _trimmed(text: str, start: int, end: int) -> Span:
     return start + len(part) - len(part.lstrip()), start + len(part)
 
 
-def _expanded(rows: Sequence[_HtmlRow], most: int) -> list[tuple[str, ...]]:
-    """Values of each row, those of a cell repeated over the columns and rows that it spans; `most` times in all."""
-    values: list[tuple[str, ...]] = []
+def _expanded(rows: Sequence[_HtmlRow], most: int) -> list[_HtmlCells]:
+    """The cells of each row, repeated over the columns and rows that they span; `most` times in all."""
+    expanded: list[_HtmlCells] = []
     group = 0
-    # What reaches down from the rows above, by column: the value, and in how many more rows.
-    reaching: dict[int, tuple[str, int]] = {}
+    # What reaches down from the rows above, by column: the cell, and in how many more rows.
+    reaching: dict[int, tuple[_HtmlCell, int]] = {}
     for row in rows:
         if row.group != group or most <= 0:
             group, reaching = row.group, {}
-        own: list[tuple[str, int]] = []
+        if not (row.is_spanned or reaching):
+            expanded.append(row.cells)
+            continue
+        own: list[tuple[_HtmlCell, int]] = []
         for cell in row.cells:
             columns = min(cell.columns, 1 + max(most, 0))
-            own += [(cell.value, cell.rows)] * columns
+            own += [(cell, cell.rows)] * columns
             most -= columns - 1
         most += len(own)
         own.reverse()
-        cells: list[str] = []
-        below: dict[int, tuple[str, int]] = {}
+        cells: list[_HtmlCell] = []
+        below: dict[int, tuple[_HtmlCell, int]] = {}
         while own or reaching:
             column = len(cells)
-            value, left = reaching.pop(column) if column in reaching else own.pop() if own else ("", 1)
+            cell, left = reaching.pop(column) if column in reaching else own.pop() if own else (_NO_CELL, 1)
             if left > 1:
-                below[column] = value, left - 1
-            cells.append(value)
+                below[column] = cell, left - 1
+            cells.append(cell)
         most -= len(cells)
         reaching = below
-        values.append(tuple(cells))
-    return values
+        expanded.append(cells)
+    return expanded
