@@ -284,6 +284,7 @@ def test_every_character_that_is_not_white_space_is_in_one_block(text):
         "a::\n\n" * 60_000,
         "a::\n\n" + "- b\n" * 60_000,
         "- b\n" * 60_000,
+        "- b::\n" * 60_000 + "x",
         ":a" * 150_000,
         "`" * 300_000 + "\n" + "=" * 300_000,
         ("*a`b*`" * 30 + "\n" + "=" * 200 + "\n\n") * 800,

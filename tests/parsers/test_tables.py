@@ -164,6 +164,11 @@ class TestHtml:
     def test_an_apostrophe_in_a_value_without_quotes_hides_nothing(self):
         assert cells("<tr><td title=it's>a</td><td>b</td></tr>", HTML)[1:] == [("a", "b")]
 
+    @pytest.mark.parametrize("count", [98, 99, 100, 5000])
+    def test_a_tag_ends_after_all_of_its_values_however_many_they_are(self, count):
+        tag = "<b" + " x='<td>'" * count
+        assert cells(f"<tr><td>{tag}>a<td>{tag[:-1]}<td>b", HTML)[1:] == [("a", "")]
+
     def test_the_caption_is_kept_apart(self):
         assert (
             read("<table><caption>Tides <i>of</i> May</caption><tr><td>a</table>", HTML).caption

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-# The rest of a tag after its name: a bracket in a quoted value does not end it, and one that never ends holds all.
-_REST = r"""(?:>|[^>=]*(?:=(?:\s*"[^"]*"|\s*'[^']*'|(?!\s*["']))[^>=]*)*>|[\s\S]*)"""
+# The rest of a tag after its name, in which a bracket in a quoted value does not end it; an empty group where it has
+# no end, or more values than a pattern should hold, which takes memory for each.
+_REST = r"""(?:>|[^>=]*(?:=(?:\s*"[^"]*"|\s*'[^']*'|(?!\s*["']))[^>=]*){0,99}>|())"""
 _COMMENT = r"!(?=--)[\s\S]*?(?:-->|\Z)|[!?][^>]*>?"
 _ANY_NAME = r"[a-zA-Z][^\s/>]*"
+_NAME = 2
 _TAG_STOP = re.compile(r"""=\s*(["'])|>""")
 _UNSEEN = {
     name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in ("script", "style", "template")
@@ -48,24 +50,26 @@ def tags(text: str, start: int, end: int, names: str = "") -> Iterator[Tag]:
     at = start
     while at < end:
         for found in tag.finditer(text, at, end):
-            name = found[2]
-            if name is None:
+            last = found.lastindex
+            if last is None:
                 if not names:
                     yield Tag(*found.span())
                 continue
-            name, is_end = name.lower(), bool(found[1])
-            if name in _UNSEEN and not is_end:
-                closing = _UNSEEN[name].search(text, found.end(), end)
-                at = closing.start() if closing else end
-                yield Tag(found.start(), at, name)
+            at = found.end() if last == _NAME else _tag_end(text, found.end(), end)
+            if found[_NAME]:
+                name, is_end = found[_NAME].lower(), bool(found[1])
+                if name in _UNSEEN and not is_end:
+                    closing = _UNSEEN[name].search(text, at, end)
+                    at = closing.start() if closing else end
+                yield Tag(found.start(), at, name, is_end)
+            if at > found.end():
                 break
-            yield Tag(*found.span(), name, is_end)
         else:
             return
 
 
 def _one_tag(names: str) -> re.Pattern[str]:
-    """A pattern for any tag as a whole, with groups for those of some names."""
+    """A pattern for any tag as a whole, that ends with the group `_NAME` if it has one of some names."""
     other = "" if names == _ANY_NAME else rf"|/?{_ANY_NAME}{_REST}"
     return re.compile(rf"<(?:(/?)({names})(?![^\s/>]){_REST}{other}|{_COMMENT})")
 

@@ -91,6 +91,9 @@ class _Reader:
         self._styles: list[tuple[str, bool]] = []
         # After `::`, how far the paragraph is indented that the code belongs to.
         self._before_code: int | None = None
+        # A line that made those before it no code, for it lacks their mark, and the least that they are indented by:
+        # not to look for it again from each of them.
+        self._unmarked = 0, 0
 
     @cached_property
     def _borders(self) -> dict[int, list[int]]:
@@ -126,9 +129,11 @@ class _Reader:
     def _marked(self, at: int) -> tuple[Block, int] | None:
         """The block that begins with a line of a punctuation mark at its start; None if it is text or a list item."""
         text = self._texts[at]
-        if _EXPLICIT.match(text):
+        mark = text[0]
+        if mark == "." and _EXPLICIT.match(text):
             return self._explicit(at)
-        if after := self._grid(at) or self._simple(at):
+        after = self._grid(at) if mark == "+" else self._simple(at) if mark == "=" else 0
+        if after:
             return self._block("table", at, after), after
         if len(text) >= _ENOUGH and _is_adornment(text):
             return self._block("other", at, at + 1), at + 1
@@ -138,10 +143,11 @@ class _Reader:
         return None
 
     def _block(self, kind: BlockKind, at: int, after: int) -> Block:
-        return Block(kind, self._starts[at], self._end(after - 1))
+        return Block(kind, self._starts[at], self._end(after))
 
-    def _end(self, at: int) -> int:
-        return self._starts[at] + self._lengths[at]
+    def _end(self, after: int) -> int:
+        """Where the line before a line ends."""
+        return self._starts[after - 1] + self._lengths[after - 1]
 
     def _indented(self, at: int, indent: int) -> int:
         """The line after those after `at` that are indented by more, whatever blank lines are between."""
@@ -166,11 +172,17 @@ class _Reader:
         """The line after code that follows `::`, indented or with one punctuation mark before each line; else 0."""
         if self._indents[at] > indent:
             return self._indented(at, indent)
-        mark = self._texts[at][0]
-        if mark not in _MARKS:
+        mark, indent = self._texts[at][0], self._indents[at]
+        unmarked, unmarked_in = self._unmarked
+        if mark not in _MARKS or (at < unmarked and indent <= unmarked_in):
             return 0
-        after = self._group(at, self._indents[at])
-        return after if all(text.startswith(mark) for text in self._texts[at:after]) else 0
+        after = at + 1
+        while (text := self._texts[after]) and self._indents[after] >= indent:
+            if not text.startswith(mark):
+                self._unmarked = after, indent
+                return 0
+            after += 1
+        return after
 
     def _title(self, at: int) -> tuple[Block, int] | None:
         """The heading that begins with a line; None if none does."""
@@ -189,7 +201,8 @@ class _Reader:
         if style not in self._styles:
             self._styles.append(style)
         level = min(self._styles.index(style) + 1, _DEEPEST)
-        return Block("heading", self._starts[at], self._end(last), level, _plain(title)), last + 1
+        after = last + 1
+        return Block("heading", self._starts[at], self._end(after), level, _plain(title)), after
 
     def _explicit(self, at: int) -> tuple[Block, int]:
         """A directive, comment, target, footnote or substitution."""
