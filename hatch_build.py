@@ -10,6 +10,7 @@ import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
@@ -51,8 +52,12 @@ class CompiledLoops(BuildHookInterface[Any]):
         from setuptools.errors import CCompilerError, ExecError, PlatformError
 
         source = Path(self.root, *MODULE.split(".")).with_suffix(".pyx")
-        flags = ["-O3", "-g0"] if os.name == "posix" else []
-        extension = Extension(MODULE, [str(source)], extra_compile_args=flags)
+        extension = Extension(
+            MODULE,
+            [str(source)],
+            define_macros=[("SOURCE_CRC", f"{crc32(source.read_bytes())}u")],
+            extra_compile_args=["-O3", "-g0"] if os.name == "posix" else [],
+        )
         command = build_ext(
             Distribution({"ext_modules": cythonize([extension], build_dir=str(folder), quiet=True)})
         )

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
+from zlib import crc32
 
 
 def loops() -> str:
@@ -20,9 +22,12 @@ def _compiled() -> ModuleType | None:
     if os.environ.get("CHUNKMILL_NATIVE") == "0":
         return None
     try:
-        return import_module("transforms.chunkers.native")
+        module = import_module("transforms.chunkers.native")
     except ModuleNotFoundError:
         return None
+    if module.source_crc != crc32(Path(__file__).with_name("native.pyx").read_bytes()):
+        raise ImportError("native.pyx is not what was compiled: pip install --no-deps -e . compiles it anew")
+    return module
 
 
 native = _compiled()

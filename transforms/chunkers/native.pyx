@@ -34,6 +34,10 @@ cdef extern from *:
         CODE_POINTS
         PLANE
         PIECE_TOKENS
+    # What this file was when it was compiled; hatch_build.py tells.
+    unsigned int SOURCE_CRC
+
+source_crc = SOURCE_CRC
 
 
 cdef class _Text:
