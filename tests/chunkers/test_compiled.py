@@ -26,6 +26,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 PIECES = (
+    *("- ", "*\t", "  1. x", "(12) ", "1234. ", "\n- ", "\n\t(3)\t", "\n(- ", "\n2.", "•", "\n· "),
     *(
         "a",
         "word ",
@@ -168,6 +169,8 @@ def test_sentences_end_where_they_end(text, places):
 @given(TEXTS)
 def test_blank_lines_are_where_they_are(text):
     assert native.spans_of_blank_lines(text) == boundaries.spans_of_blank_lines(text)
+    paragraphs = native.spans_between_paragraphs(text, boundaries._BULLETS)
+    assert paragraphs == boundaries.spans_between_paragraphs(text)
     if "\r" not in text:
         assert native.has_spaced_blank_line(text) == boundaries.has_spaced_blank_line(text)
 

@@ -37,7 +37,8 @@ _ABBREVIATIONS = frozenset(
 _WHITE_SPACE = re.compile(r"\s")
 _SPACED_BLANK_LINE = re.compile(r"\n[^\S\n]+\n")
 _BLANK_LINES = re.compile(r"(?:\r\n|\n|\r(?!\n))(?:[^\S\n\r]*(?:\r\n|\n|\r(?!\n)))+")
-_ITEM = r"(?=[ \t]*[-*+•‣◦–·(0-9])(?=[ \t]*(?:[-*+•‣◦–·]|\(?[0-9]{1,3}[.)])[ \t])"
+_BULLETS = "-*+•‣◦–·"
+_ITEM = rf"(?=[ \t]*[{_BULLETS}(0-9])(?=[ \t]*(?:[{_BULLETS}]|\(?[0-9]{{1,3}}[.)])[ \t])"
 # In the order that fails soonest on a line of prose.
 _PARAGRAPHS = re.compile(rf"\n(?:\n+(?:[^\S\n]+\n+)*|[^\S\n]+\n(?:[^\S\n]*\n)*|{_ITEM})")
 _ANY_PARAGRAPHS = re.compile(rf"(?:\r\n|\n|\r(?!\n))(?:(?:[^\S\n\r]*(?:\r\n|\n|\r(?!\n)))+|{_ITEM})")
@@ -286,8 +287,20 @@ def spans_of_blank_lines(text: str) -> tuple[list[int], list[int]]:
 
 def paragraphs(text: str) -> Level:
     """Boundaries after blank lines, and before each line that is an item of a list."""
+    native = compiled.native
+    return PlaceLevel(
+        *(native.spans_between_paragraphs(text, _BULLETS) if native else spans_between_paragraphs(text))
+    )
+
+
+def spans_between_paragraphs(text: str) -> tuple[list[int], list[int]]:
+    """Where blank lines and line breaks before items of lists stand, and where what follows them begins.
+
+    Args:
+        text: The text.
+    """
     places = [match.span() for match in (_PARAGRAPHS if "\r" not in text else _ANY_PARAGRAPHS).finditer(text)]
-    return PlaceLevel([start for start, _ in places], [end for _, end in places])
+    return [start for start, _ in places], [end for _, end in places]
 
 
 def lines(text: str) -> Level:

@@ -502,6 +502,15 @@ def has_spaced_blank_line(text):
 
 def spans_of_blank_lines(text):
     """Where blank lines stand and where what follows them begins, as `boundaries.spans_of_blank_lines` says."""
+    return _spans_between_paragraphs(text, False, "")
+
+
+def spans_between_paragraphs(text, str bullets not None):
+    """The same with line breaks before items of lists, as `boundaries.spans_between_paragraphs` says."""
+    return _spans_between_paragraphs(text, True, bullets)
+
+
+cdef _spans_between_paragraphs(text, bint before_items, str bullets):
     cdef _Text held = _Text()
     held._hold(text)
     cdef Py_ssize_t length = held._length, start = 0, end, seen
@@ -531,10 +540,32 @@ def spans_of_blank_lines(text):
                 seen += 1
             else:
                 break
-        if breaks > 1:
+        if breaks > 1 or (before_items and _is_item(held, end, bullets)):
             starts.append(start)
             ends.append(end)
         start = end
+
+
+cdef bint _is_item(_Text held, Py_ssize_t at, str bullets) except -1:
+    """Whether a line is an item of a list: a bullet, or up to three digits and a stop or a bracket, and a blank."""
+    cdef Py_ssize_t length = held._length, first
+    while at < length and _is_blank(held._read(at)):
+        at += 1
+    if at < length and held._read(at) in bullets:
+        at += 1
+    else:
+        at += at < length and held._read(at) == c"("
+        first = at
+        while at < length and at < first + 3 and c"0" <= held._read(at) <= c"9":
+            at += 1
+        if at == first or at >= length or (held._read(at) != c"." and held._read(at) != c")"):
+            return False
+        at += 1
+    return at < length and _is_blank(held._read(at))
+
+
+cdef inline bint _is_blank(Py_UCS4 c) noexcept:
+    return c == c" " or c == c"\t"
 
 
 cdef inline bint _is_line_break(Py_UCS4 c) noexcept:
