@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from pipelines.garbage import collect_seldom
+
 _OK, _FAILED, _BAD_SETTING, _TOO_MANY_ERRORS, _INTERRUPTED = 0, 1, 2, 3, 130
 
 _EXIT_STATUS = """exit status:
@@ -100,9 +102,8 @@ def _run(arguments: Sequence[str]) -> int:
     """Read documents, cut them, and commit the chunk table."""
     # Arrow's other allocators hand freed pages back at once, and getting them anew takes a third of all writing.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    # A document leaves no rings of references, and to look for some among all that Beam imports takes a tenth of a
-    # second each time, of which the last three are spent at exit.
-    gc.set_threshold(50_000)
+    collect_seldom()
+    # At exit Python would look through everything three times more.
     atexit.register(gc.freeze)
     from pipelines import chunk_corpus
     from pipelines.options import run_parser, run_settings

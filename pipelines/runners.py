@@ -68,9 +68,10 @@ _PATIENCE_SECONDS = 5.0
 _HOUR_MILLIS = 3_600_000
 _NEWEST_JAVA = 22
 _WORKER = """
-import gc, signal
-gc.set_threshold(50_000)
+import signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)
+from pipelines.garbage import collect_seldom
+collect_seldom()
 import pipelines.runners
 from apache_beam.runners.worker import sdk_worker_main
 sdk_worker_main.main(None)

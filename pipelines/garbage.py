@@ -1,0 +1,15 @@
+"""How often a process of a run looks for rings of references."""
+
+from __future__ import annotations
+
+import gc
+
+_OBJECTS = 50_000
+
+
+def collect_seldom() -> None:
+    """Looks for rings only after so many new objects; called before Beam is imported.
+
+    A document leaves no rings, and to look for some among all that Beam imports takes a tenth of a second each time.
+    """
+    gc.set_threshold(_OBJECTS)
