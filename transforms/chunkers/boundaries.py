@@ -326,6 +326,7 @@ def _compiled_rules() -> Any:
         _CLOSERS_BEFORE_WHITE_SPACE,
         _OMISSIONS,
         _is_abbreviation,
+        _MARK_REACH,
     )
 
 

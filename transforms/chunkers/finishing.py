@@ -85,9 +85,7 @@ def finish(
         )
         if end > held:
             held, before = end, piece
-    if held < len(text):
-        lost += _lost(text, held, len(text), measured.removed)
-    return chunks, lost
+    return chunks, lost + _lost(text, held, len(text), measured.removed)
 
 
 class Teller:

@@ -27,13 +27,10 @@ cdef extern from *:
     """
     #define CODE_POINTS 0x110000
     #define PLANE 0x10000
-    /* Tokens that are looked at for a strong cut, as in rulers.py. */
-    #define PIECE_TOKENS 64
     """
     enum:
         CODE_POINTS
         PLANE
-        PIECE_TOKENS
     # What this file was when it was compiled; hatch_build.py tells.
     unsigned int SOURCE_CRC
 
@@ -150,6 +147,13 @@ cdef class Edges(_Text):
         return end if end > start else start
 
 
+cdef enum Verdict:
+    """As in strong_cuts.py."""
+    NEVER = 0
+    ALWAYS = 1
+    AFTER_BLACK = 2
+
+
 cdef class Counter:
     """What the rulers of all texts share: a tokenizer, and where its encoding can be cut.
 
@@ -159,8 +163,10 @@ cdef class Counter:
         known: Counts that are remembered, by their text.
         remembered_length: Length of the longest text whose count is.
         classes: Letters that stand for classes of characters, fewer than 16.
+        white_classes: Those of white space.
         class_of: Gives the class of a character.
-        verdicts: Gives for the classes of two neighbours whether a cut between them is strong.
+        verdicts: Gives for the classes of two neighbours whether a cut between them is strong; see `Verdict`.
+        piece_tokens: How many tokens are looked at for a strong cut.
     """
 
     cdef const int[::1] _begun
@@ -173,23 +179,36 @@ cdef class Counter:
     cdef unsigned char* _class_of
     cdef unsigned char[256] _verdicts
     cdef bint[16] _is_white
+    cdef Py_ssize_t _piece_tokens
 
     def __cinit__(self):
         self._class_of = <unsigned char*>PyMem_Calloc(CODE_POINTS, 1)
         if not self._class_of:
             raise MemoryError
 
-    def __init__(self, begun, count, dict known not None, remembered_length, str classes not None, class_of, verdicts):
+    def __init__(
+        self,
+        begun,
+        count,
+        dict known not None,
+        remembered_length,
+        str classes not None,
+        str white_classes not None,
+        class_of,
+        verdicts,
+        piece_tokens,
+    ):
         self._begun = begun
         self._count = count
         self._known = known
         self._remembered_length = remembered_length
         self._classes = classes
         self._ask_class = class_of
+        self._piece_tokens = piece_tokens
         for i, left in enumerate(classes, 1):
-            self._is_white[i] = left in "RST"
+            self._is_white[i] = left in white_classes
             for j, right in enumerate(classes, 1):
-                self._verdicts[i << 4 | j] = verdicts.get((left, right), 0)
+                self._verdicts[i << 4 | j] = verdicts.get((left, right), NEVER)
 
     def __dealloc__(self):
         PyMem_Free(self._class_of)
@@ -284,9 +303,9 @@ cdef class PrefixRuler(_Text):
         cdef unsigned char left = counter._class(self._read(place - 1))
         cdef unsigned char right = counter._class(self._read(place))
         cdef unsigned char verdict = counter._verdicts[left << 4 | right]
-        if verdict == 2:
+        if verdict == AFTER_BLACK:
             return place < 2 or not counter._is_white[counter._class(self._read(place - 2))]
-        return verdict == 1
+        return verdict == ALWAYS
 
     cdef int _find_head(self, Py_ssize_t start) except -1:
         cdef Py_ssize_t index, place
@@ -298,7 +317,7 @@ cdef class PrefixRuler(_Text):
             return 0
         self._first, self._before, self._tokens = self._length + 1, 0, 0
         cdef Py_ssize_t at = self._until(start - 1, 0)
-        for index in range(at, min(at + PIECE_TOKENS, self._total)):
+        for index in range(at, min(at + self._counter._piece_tokens, self._total)):
             place = self._ends[index]
             if self._is_strong(place):
                 self._first = place
@@ -334,7 +353,7 @@ cdef class PrefixRuler(_Text):
             last = self._until(start, 0) + budget - 1
             return self._ends[last] if last < self._total else self._length
         last = self._before + max(budget - self._tokens, 1) - 1
-        for index in range(last, min(last + PIECE_TOKENS, self._total)):
+        for index in range(last, min(last + self._counter._piece_tokens, self._total)):
             place = self._ends[index]
             if self._is_strong(place):
                 return place
@@ -365,9 +384,11 @@ cdef class SentenceRules:
         closers_before_space: The same, for the stops before white space.
         omissions: Dots in brackets that end no sentence, three or five characters each.
         is_abbreviation: Tells of a text and a position whether the full stop there belongs to its word.
+        mark_reach: How far before its boundary a stop may stand.
     """
 
     cdef unsigned char* _roles
+    cdef Py_ssize_t _mark_reach
     cdef object _omissions
     cdef object _is_abbreviation
 
@@ -376,7 +397,9 @@ cdef class SentenceRules:
         if not self._roles:
             raise MemoryError
 
-    def __init__(self, stops, stops_before_space, closers, closers_before_space, omissions, is_abbreviation):
+    def __init__(
+        self, stops, stops_before_space, closers, closers_before_space, omissions, is_abbreviation, mark_reach
+    ):
         for role, marks in (
             (STOP, stops),
             (WANTS_SPACE, stops_before_space),
@@ -387,6 +410,7 @@ cdef class SentenceRules:
                 self._roles[<Py_UCS4>ord(mark)] |= <unsigned char>role
         self._omissions = omissions
         self._is_abbreviation = is_abbreviation
+        self._mark_reach = mark_reach
 
     def __dealloc__(self):
         PyMem_Free(self._roles)
@@ -411,7 +435,7 @@ cdef class SentenceLevel(_Text):
 
     cdef Py_ssize_t _after(self, Py_ssize_t at) except -2:
         """The end of the sentence that the stop at `at` ends, -1 if it ends none."""
-        cdef Py_ssize_t end = at + 1, bracket
+        cdef Py_ssize_t end = at + 1
         cdef Py_UCS4 stop = self._read(at), c
         cdef bint wants_space = self._role(at) & WANTS_SPACE
         cdef unsigned char closer = CLOSER_BEFORE_SPACE if wants_space else CLOSER
@@ -469,7 +493,7 @@ cdef class SentenceLevel(_Text):
 
     def first(self, Py_ssize_t start, Py_ssize_t end):
         """First boundary after `start` and before `end`; None if there is none."""
-        cdef Py_ssize_t at = max(0, start - 16), boundary
+        cdef Py_ssize_t at = max(0, start - self._rules._mark_reach), boundary
         cdef Py_ssize_t stop = min(end, self._length)
         while at < stop:
             if self._role(at) & STOP:
@@ -570,7 +594,6 @@ cdef inline bint _is_blank(Py_UCS4 c) noexcept:
 
 cdef inline bint _is_line_break(Py_UCS4 c) noexcept:
     return c == c"\n" or c == c"\r"
-
 
 
 cdef class Teller(_Text):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +19,7 @@ from transforms.tokenizers.encodings import REMEMBERED_LENGTH, EncodingTokenizer
 from transforms.tokenizers.strong_cuts import (
     ALWAYS,
     CLASSES,
+    WHITE_CLASSES,
     StrongCuts,
     after_black,
     character_class,
@@ -68,26 +69,25 @@ def _prefix_ruler(text: str, tokenizer: EncodingTokenizer, cuts: StrongCuts, reg
     ids = [tokenizer.encode_packed(text[start:end]) for start, end in regions]
     if not compiled.native:
         return PrefixRuler(text, tokenizer, cuts, ids, regions)
-    counter = _counters.get(tokenizer) or _make_counter(tokenizer, cuts)
-    found: Ruler = compiled.native.PrefixRuler(counter, text, ids, regions)
+    found: Ruler = compiled.native.PrefixRuler(_counter(tokenizer), text, ids, regions)
     return found
 
 
-# What the compiled rulers of all texts share, by tokenizer.
-_counters: dict[EncodingTokenizer, Any] = {}
-
-
-def _make_counter(tokenizer: EncodingTokenizer, cuts: StrongCuts) -> Any:
-    counter = _counters[tokenizer] = compiled.native and compiled.native.Counter(
+@lru_cache
+def _counter(tokenizer: EncodingTokenizer) -> Any:
+    """What the compiled rulers of all texts share."""
+    cuts = strong_cuts(tokenizer.name)
+    return compiled.native and compiled.native.Counter(
         tokenizer.begun,
         tokenizer.count,
         tokenizer.known_counts,
         REMEMBERED_LENGTH,
         CLASSES,
+        WHITE_CLASSES,
         character_class,
-        cuts.verdicts,
+        {} if cuts is None else cuts.verdicts,
+        _PIECE_TOKENS,
     )
-    return counter
 
 
 def is_additive(tokenizer: Tokenizer) -> bool:

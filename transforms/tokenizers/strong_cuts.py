@@ -17,6 +17,7 @@ _WHITE_SPACE = frozenset("\t\n\x0b\x0c\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\
 NEVER, ALWAYS, AFTER_BLACK = 0, 1, 2
 # Letter, mark, number, space, other white space, line break, punctuation and the rest, apostrophe, slash, unassigned.
 CLASSES = "LMNSTRPAXU"
+WHITE_CLASSES = "STR"
 
 # The rules of each family, see `StrongCuts`. Unassigned code points are in none: engines differ on them.
 FAMILIES: Mapping[str, Sequence[str]] = {
