@@ -29,8 +29,7 @@ _MAY_SHOW = frozenset({lib.CMARK_NODE_IMAGE, lib.CMARK_NODE_LINK})
 _MOVED = frozenset({"paragraph", "table"})
 _LISTS = frozenset({lib.CMARK_NODE_LIST, lib.CMARK_NODE_ITEM})
 _KNOWN = _LISTS.union(_KINDS)
-_CODE = frozenset({lib.CMARK_NODE_CODE_BLOCK})
-_NOTHING_APART = _KNOWN - _LISTS - _CODE
+_NOTHING_APART = _KNOWN - _LISTS - {lib.CMARK_NODE_CODE_BLOCK}
 _BREAKS = frozenset({lib.CMARK_NODE_SOFTBREAK, lib.CMARK_NODE_LINEBREAK})
 _WRITTEN = frozenset({lib.CMARK_NODE_TEXT, lib.CMARK_NODE_CODE})
 
@@ -131,7 +130,11 @@ def _apart(item: _Node) -> Sequence[_Node]:
         child = lib.cmark_node_next(child)
     if _NOTHING_APART.issuperset(kinds):
         return ()
-    return [node for node, kind in _inside(item, _LISTS.__contains__) if kind in _CODE or kind not in _KNOWN]
+    return [
+        node
+        for node, kind in _inside(item, _LISTS.__contains__)
+        if kind == lib.CMARK_NODE_CODE_BLOCK or kind not in _KNOWN
+    ]
 
 
 def _told(node: _Node) -> tuple[int, int]:

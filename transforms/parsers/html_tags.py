@@ -58,9 +58,8 @@ def tags(text: str, start: int, end: int, names: str = "") -> Iterator[Tag]:
             at = found.end() if last == _NAME else _tag_end(text, found.end(), end)
             if found[_NAME]:
                 name, is_end = found[_NAME].lower(), bool(found[1])
-                if name in _UNSEEN and not is_end:
-                    closing = _UNSEEN[name].search(text, at, end)
-                    at = closing.start() if closing else end
+                if not is_end:
+                    at = _after_unseen(text, at, end, name)
                 yield Tag(found.start(), at, name, is_end)
             if at > found.end():
                 break
@@ -110,9 +109,8 @@ def tags_at_a_guess(text: str, start: int, end: int, names: str) -> Iterator[Tag
             at = text.find("-->", found.start() + 2, end) + 3
         if at < found.end():
             at = end
-        if name in _UNSEEN and not found[1]:
-            closing = _UNSEEN[name].search(text, at, end)
-            at = closing.start() if closing else end
+        if not found[1]:
+            at = _after_unseen(text, at, end, name)
         outside = at
         yield Tag(found.start(), at, name, bool(found[1]))
 
@@ -132,6 +130,14 @@ def _tag_end(text: str, at: int, end: int) -> int:
         if not at:
             break
     return end
+
+
+def _after_unseen(text: str, at: int, end: int, name: str) -> int:
+    """Where a tag that ends at `at` ends with what is in its element, if that is never seen."""
+    if name not in _UNSEEN:
+        return at
+    closing = _UNSEEN[name].search(text, at, end)
+    return closing.start() if closing else end
 
 
 def unescaped(text: str) -> str:

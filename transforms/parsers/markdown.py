@@ -56,7 +56,7 @@ def parse_markdown(text: str) -> tuple[tuple[Block, ...], Mapping[str, object]]:
             last -= last - first > 1 and not lines.is_underline(last - 1)
         elif last < end and block.kind in _SHORT:
             last += lines.is_text(last)
-        if held < first and not all(lines.is_blank[held:first]):
+        if held < first:
             blocks += lines.others(held, first)
         if span := lines.span(first, last):
             blocks.append(_block(span, block))
@@ -102,6 +102,8 @@ class _Lines:
 
     def others(self, first: int, last: int) -> Iterator[Block]:
         """A block for each run of lines in [first, last) that are not blank."""
+        if all(self.is_blank[first:last]):
+            return
         for is_blank, run in groupby(range(first, last), self.is_blank.__getitem__):
             if not is_blank:
                 held = list(run)
