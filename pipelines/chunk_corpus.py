@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import lru_cache
@@ -50,6 +51,29 @@ class Job:
     files: Sequence[SourceFile]
     run: Run
     plan: Plan | None = None
+
+
+@contextmanager
+def workers_standing_by(settings: RunSettings) -> Iterator[None]:
+    """Has the worker processes of a run wait with all that it needs, where they can be forked from this process.
+
+    It is for a process that does nothing else: the workers have whatever is open here.
+
+    Args:
+        settings: What the run is told.
+    """
+    if settings.job.workers == 1 or settings.job.runner not in {"DirectRunner", "SparkRunner"}:
+        yield
+        return
+    import pipelines.runners  # noqa: F401
+    import transforms.waves  # noqa: F401
+    from pipelines import worker_processes
+
+    with suppress(ConfigError):  # Which the run is refused for, if it has anything to read.
+        for chunker in settings.chunking.chunkers:
+            _ = chunker.counter
+    with worker_processes.standing_by(settings.job.workers):
+        yield
 
 
 def prepare(settings: RunSettings) -> Job:

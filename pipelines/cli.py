@@ -102,6 +102,9 @@ def _run(arguments: Sequence[str]) -> int:
     """Read documents, cut them, and commit the chunk table."""
     # Arrow's other allocators hand freed pages back at once, and getting them anew takes a third of all writing.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    # Arrow and numpy start threads when they are imported, which nothing here needs, and which keep it from forking.
+    os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     collect_seldom()
     # At exit Python would look through everything three times more.
     atexit.register(gc.freeze)
@@ -114,9 +117,10 @@ def _run(arguments: Sequence[str]) -> int:
     run_parser(parser)
     flags = vars(parser.parse_args(arguments))
     settings = run_settings(flags, flags.pop("config"))
-    job = chunk_corpus.prepare(settings)
-    with progress(job):
-        report = chunk_corpus.run(job)
+    with chunk_corpus.workers_standing_by(settings):
+        job = chunk_corpus.prepare(settings)
+        with progress(job):
+            report = chunk_corpus.run(job)
     if report is None:
         print(f"run {job.run.run_id} is submitted")
         return _OK

@@ -7,7 +7,6 @@ Three engines are looked after here: this process (`DirectRunner`), worker proce
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import re
@@ -64,20 +63,11 @@ from apache_beam.runners.runner import PipelineRunner, create_runner  # noqa: E4
 from apache_beam.runners.worker import worker_pool_main  # noqa: E402
 from google.protobuf import json_format  # type: ignore[import-untyped]  # noqa: E402
 
+from pipelines import worker_processes  # noqa: E402
+
 _PATIENCE_SECONDS = 5.0
 _HOUR_MILLIS = 3_600_000
 _NEWEST_JAVA = 22
-_WORKER = """
-import signal
-signal.signal(signal.SIGINT, signal.SIG_IGN)
-from pipelines.garbage import collect_seldom
-collect_seldom()
-import pipelines.runners
-from apache_beam.runners.worker import sdk_worker_main
-sdk_worker_main.main(None)
-"""
-
-_workers: list[subprocess.Popen[bytes]] = []
 
 
 @dataclass(frozen=True)
@@ -125,7 +115,7 @@ def run_pipeline(
         build: Adds the transforms to an empty pipeline.
         runner: Name of a Beam runner.
         workers: Worker processes; for `DirectRunner` and a local `SparkRunner`, at least 1. Raise it to the
-            number of cores for inputs that take longer than the ten seconds which processes take to start.
+            number of cores for inputs that take longer than the seconds which they take to start, unless some stand by.
         beam_args: Options of Beam, as on the command line.
 
     Returns:
@@ -155,13 +145,13 @@ def run_pipeline(
             # Beam rebuilds what a DoFn raises, with the name of the step in it.
             if str(error).startswith("KeyboardInterrupt [while"):
                 raise KeyboardInterrupt from None
-            if dead := [str(worker.returncode) for worker in _workers if worker.poll()]:
-                status = ", ".join(dead)
+            if dead := worker_processes.failed():
+                status = ", ".join(map(str, dead))
                 message = f"a worker process ended, status {status} (-9: killed, as when memory runs out)"
                 raise RuntimeError(message) from error
             raise
         finally:
-            _end_workers()
+            worker_processes.end()
 
 
 def _result_of(result: Any) -> RunResult:
@@ -285,8 +275,8 @@ class _WorkerPool(worker_pool_main.BeamFnExternalWorkerPoolServicer):
         self._options = options
 
     def StartWorker(self, request: Any, context: object) -> Any:  # noqa: N802
-        worker = _start_worker(request.control_endpoint.url, request.worker_id, self._options)
-        self._worker_processes[request.worker_id] = worker
+        worker = worker_processes.start(request.control_endpoint.url, request.worker_id, self._options)
+        self._worker_processes[request.worker_id] = worker  # type: ignore[assignment]
         return beam_fn_api_pb2.StartWorkerResponse()
 
 
@@ -317,7 +307,7 @@ class _WorkerProcess(worker_handlers.GrpcWorkerHandler):
 
     def start_worker(self) -> None:
         options = json_format.MessageToJson(self.provision_info.provision_info.pipeline_options)
-        self._process = _start_worker(self.control_address, self.worker_id, options)
+        self._process = worker_processes.start(self.control_address, self.worker_id, options)
         threading.Thread(target=self._watch, daemon=True).start()
 
     def _watch(self) -> None:
@@ -331,7 +321,7 @@ class _WorkerProcess(worker_handlers.GrpcWorkerHandler):
 
     def close(self) -> None:
         self._closed.set()
-        deadline = threading.Timer(_PATIENCE_SECONDS, _end_workers)
+        deadline = threading.Timer(_PATIENCE_SECONDS, worker_processes.end)
         deadline.start()
         try:
             with contextlib.suppress(grpc.RpcError):  # of a worker that is dead
@@ -346,29 +336,6 @@ class _WorkerProcess(worker_handlers.GrpcWorkerHandler):
 def _encoded(options: PipelineOptions) -> Any:
     given = options.get_all_options(drop_default=True)
     return JobServiceHandle.encode_pipeline_options({"default_sdk_harness_log_level": "WARNING", **given})
-
-
-def _start_worker(control_url: str, worker_id: str, options: str) -> subprocess.Popen[bytes]:
-    environ = {
-        "GRPC_VERBOSITY": "ERROR",
-        "RAYON_NUM_THREADS": "1",
-        **os.environ,
-        "CONTROL_API_SERVICE_DESCRIPTOR": f"url: {json.dumps(control_url)}",
-        "PIPELINE_OPTIONS": options,
-        "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path),
-        "PYTHONSAFEPATH": "1",
-        "WORKER_ID": worker_id,
-    }
-    worker = subprocess.Popen([sys.executable, "-c", _WORKER], env=environ, stdin=subprocess.DEVNULL)
-    _workers.append(worker)
-    return worker
-
-
-def _end_workers() -> None:
-    while _workers:
-        worker = _workers.pop()
-        worker.kill()
-        worker.wait()
 
 
 def _check_java(launcher: str) -> None:

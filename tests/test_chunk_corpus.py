@@ -648,9 +648,9 @@ SLOW = """
 """
 COMMAND = """
     import sys
-    from pipelines import cli, runners
+    from pipelines import cli, worker_processes
 
-    runners._WORKER = SLOW + runners._WORKER
+    worker_processes._PROGRAM = SLOW + worker_processes._PROGRAM
     exec(SLOW)
     sys.exit(cli.main(sys.argv[1:]))
 """

@@ -11,7 +11,7 @@ pytest.importorskip("apache_beam")
 
 from faults import MODES, in_folder, in_manifest
 
-from pipelines import runners
+from pipelines import worker_processes
 from pipelines.cli import main as chunkmill
 
 SCRIPT = Path(__file__).with_name("faults.py")
@@ -73,7 +73,8 @@ def test_a_task_of_spark_that_fails_is_tried_again_and_writes_no_row_twice(tmp_p
     failed.mkdir()
     for number in range(12):
         (docs / f"{number}.txt").write_text(f"Ship {number} is in port. " * 40)
-    monkeypatch.setattr(runners, "_WORKER", FAILING.format(folder=str(failed)) + runners._WORKER)
+    program = FAILING.format(folder=str(failed)) + worker_processes._PROGRAM
+    monkeypatch.setattr(worker_processes, "_PROGRAM", program)
     command = ["run", "--input", str(docs), "--tokenizer", "character", "--chunk_size", "80", "--shards", "3"]
 
     assert chunkmill([*command, "--output", str(tmp_path / "out"), "--runner", "SparkRunner"]) == 0

@@ -11,7 +11,7 @@ from sessions import processes_of_session, session, wait_until
 
 beam = pytest.importorskip("apache_beam")
 
-from pipelines import runners  # noqa: E402
+from pipelines import runners, worker_processes  # noqa: E402
 from pipelines.runners import Distribution, run_pipeline  # noqa: E402
 from transforms.errors import ConfigError  # noqa: E402
 
@@ -162,7 +162,9 @@ def test_dead_worker_is_named_and_does_not_hang():
 
 
 def test_worker_that_dies_before_it_is_connected_is_named_and_does_not_hang(monkeypatch):
-    monkeypatch.setattr(runners, "_WORKER", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
+    monkeypatch.setattr(
+        worker_processes, "_PROGRAM", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    )
 
     with pytest.raises(RuntimeError, match=r"worker process ended, status .*-9"):
         run_pipeline(

@@ -110,9 +110,9 @@ KILLED = """
 """
 COMMAND = """
     import sys
-    from pipelines import cli, runners
+    from pipelines import cli, worker_processes
 
-    runners._WORKER = KILLED + runners._WORKER
+    worker_processes._PROGRAM = KILLED + worker_processes._PROGRAM
     exec(KILLED)
     sys.exit(cli.main(sys.argv[1:]))
 """
