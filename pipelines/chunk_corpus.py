@@ -22,7 +22,7 @@ from transforms.partitions import check_keys
 from transforms.paths import chunker_value
 from transforms.provenance import Run, WriteMode, pipeline_version
 from transforms.run_report import Report, with_seconds
-from transforms.sources import SourceFile, check_columns, estimated_bytes, match, names
+from transforms.sources import ReadSettings, SourceFile, check_columns, estimated_bytes, match, names
 from transforms.storage import filesystem, public_uri
 from transforms.table import Table
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pipelines.runners import Distribution
 
 _SHARD_BYTES = 128 << 20
+_WAVES, _SMALLEST_WAVE = 64, 1 << 20
 
 _log = logging.getLogger(__name__)
 
@@ -141,7 +142,7 @@ def build(job: Job) -> Callable[[beam.Pipeline], object]:
     others = [chunker.record for chunker in settings.chunking.chunkers[1:]]
 
     def add_to(pipeline: beam.Pipeline) -> object:
-        read = ReadDocuments(job.files, settings.read)
+        read = ReadDocuments(job.files, _in_waves(settings, job.files))
         parse = ParseDocuments(settings.parse)
         chunk = ChunkDocuments(settings.chunker, settings.rules)
         write = WriteChunks(settings.job.output, job.run, settings.chunker.record, layout, others)
@@ -150,6 +151,18 @@ def build(job: Job) -> Callable[[beam.Pipeline], object]:
         return pipeline | "Read" >> read | "Parse" >> parse | "Chunk" >> chunk | "Write" >> write
 
     return add_to
+
+
+def _in_waves(settings: RunSettings, files: Sequence[SourceFile]) -> ReadSettings:
+    """How to read so that there are waves enough for all workers to be done at about the same time.
+
+    Their number does not count: with another one too, a rerun is to find the waves that are done.
+    """
+    read = settings.read
+    if settings.job.runner != "DirectRunner":
+        return read
+    task_bytes = max(estimated_bytes(files) // _WAVES, _SMALLEST_WAVE)
+    return read.model_copy(update={"task_bytes": min(task_bytes, read.task_bytes)})
 
 
 def run(job: Job) -> Report | None:

@@ -7,6 +7,7 @@ Three engines are looked after here: this process (`DirectRunner`), worker proce
 from __future__ import annotations
 
 import contextlib
+import copy
 import logging
 import os
 import re
@@ -15,10 +16,11 @@ import signal
 import subprocess
 import sys
 import threading
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,7 @@ logging.getLogger("apache_beam.runners.worker.sdk_worker").setLevel(logging.CRIT
 
 import apache_beam as beam  # noqa: E402
 import grpc  # type: ignore[import-untyped]  # noqa: E402
+from apache_beam.metrics import monitoring_infos  # noqa: E402
 from apache_beam.options.pipeline_options import (  # noqa: E402
     DebugOptions,
     DirectOptions,
@@ -61,12 +64,14 @@ from apache_beam.runners.portability.portable_runner import JobServiceHandle  # 
 from apache_beam.runners.portability.spark_runner import SparkJarJobServer, SparkRunner  # noqa: E402
 from apache_beam.runners.runner import PipelineRunner, create_runner  # noqa: E402
 from apache_beam.runners.worker import worker_pool_main  # noqa: E402
+from apache_beam.utils import thread_pool_executor  # noqa: E402
 from google.protobuf import json_format  # type: ignore[import-untyped]  # noqa: E402
 
 from pipelines import worker_processes  # noqa: E402
 
 _PATIENCE_SECONDS = 5.0
 _HOUR_MILLIS = 3_600_000
+_PARTS_OF_A_WORKER = 32
 _NEWEST_JAVA = 22
 
 
@@ -209,7 +214,7 @@ def _direct(runner: str, options: PipelineOptions, workers: int) -> Iterator[Pip
     direct.direct_num_workers = workers
     direct.direct_running_mode = "in_memory" if workers == 1 else "multi_processing"
     provision = beam_provision_api_pb2.ProvisionInfo(pipeline_options=_encoded(options))
-    yield fn_runner.FnApiRunner(provision_info=fn_runner.ExtendedProvisionInfo(provision))
+    yield _DirectRunner(provision_info=fn_runner.ExtendedProvisionInfo(provision))
 
 
 @contextlib.contextmanager
@@ -246,6 +251,66 @@ def _any(runner: str, options: PipelineOptions, workers: int) -> Iterator[Pipeli
     except (ImportError, ValueError) as error:
         raise ConfigError("runner", runner, str(error)) from error
     yield engine
+
+
+class _DirectRunner(fn_runner.FnApiRunner):
+    """Beam's FnApiRunner, but a worker that is done with its part of a step takes more of it."""
+
+    def _get_bundle_manager(self, bundle_context_manager: Any) -> fn_runner.BundleManager:
+        manager: fn_runner.BundleManager = super()._get_bundle_manager(bundle_context_manager)
+        if not isinstance(manager, fn_runner.ParallelBundleManager):
+            return manager
+        return _SharedStep(bundle_context_manager, self._progress_frequency, manager._cache_token_generator)
+
+
+class _SharedStep(fn_runner.ParallelBundleManager):
+    """A step of which each worker takes one small part after the other.
+
+    Beam's own deals all of it out at the start, after which one worker has nothing to do while another still works.
+    """
+
+    def process_bundle(
+        self,
+        inputs: Mapping[str, Any],
+        expected_outputs: Any,
+        fired_timers: Any,
+        expected_output_timers: Any,
+        dry_run: bool = False,
+    ) -> tuple[beam_fn_api_pb2.InstructionResponse, list[Any]]:
+        """Runs all parts, and gives what they tell together."""
+        workers = self.bundle_context_manager.worker_handlers
+        count = _PARTS_OF_A_WORKER * len(workers)
+        dealt = zip(*(buffer.partition(count) for buffer in inputs.values()), strict=True)
+        first, *others = (dict(zip(inputs, part, strict=True)) for part in dealt)
+        parts = deque(
+            [(first, fired_timers), *((part, {}) for part in others if any(map(any, part.values())))]
+        )
+        results: list[Any] = []
+
+        def work(worker: Any) -> None:
+            step = copy.copy(self.bundle_context_manager)
+            step._worker_handlers = [worker]
+            manager = fn_runner.BundleManager(step, self._progress_frequency, self._cache_token_generator)
+            while True:
+                try:
+                    part, timers = parts.popleft()
+                except IndexError:
+                    return
+                try:
+                    result = manager.process_bundle(
+                        part, expected_outputs, timers, expected_output_timers, dry_run
+                    )
+                except BaseException:
+                    parts.clear()
+                    raise
+                results.append(result)
+
+        with thread_pool_executor.shared_unbounded_instance() as executor:
+            _ = [*executor.map(work, workers)]
+        infos = chain.from_iterable(result.process_bundle.monitoring_infos for result, _ in results)
+        told = beam_fn_api_pb2.ProcessBundleResponse(monitoring_infos=monitoring_infos.consolidate(infos))
+        splits = [split for _, split_results in results for split in split_results]
+        return beam_fn_api_pb2.InstructionResponse(process_bundle=told), splits
 
 
 class _SparkRunner(SparkRunner):

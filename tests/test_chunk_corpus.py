@@ -22,6 +22,7 @@ from pipelines.cli import main  # noqa: E402
 from pipelines.options import run_settings  # noqa: E402
 from transforms.errors import ConfigError  # noqa: E402
 from transforms.schemas import SCHEMAS  # noqa: E402
+from transforms.sources import SourceFile  # noqa: E402
 from transforms.tokenizers import get_tokenizer  # noqa: E402
 
 GUIDE = """---
@@ -394,7 +395,9 @@ def test_spark_gives_the_bytes_of_one_process(corpus, table, tmp_path):
     gc.collect()
 
 
-# What runs are called.
+# What runs are called, and cut into.
+
+MIB = 1 << 20
 
 
 def small(tmp_path, **texts):
@@ -409,6 +412,25 @@ def small(tmp_path, **texts):
 def prepared(tmp_path, **flags):
     wanted = {"input": [str(tmp_path / "in")], "output": str(tmp_path / "out"), "tokenizer": "character"}
     return chunk_corpus.prepare(run_settings({**wanted, **flags}))
+
+
+@pytest.mark.parametrize(
+    ("megabytes", "flags", "expected"),
+    [
+        (10, {}, 1),
+        (512, {}, 8),
+        (512, {"workers": 8}, 8),
+        (1 << 20, {}, 64),
+        (512, {"task_bytes": 9 * MIB}, 8),
+        (512, {"task_bytes": MIB}, 1),
+    ],
+)
+def test_local_run_has_waves_for_many_workers_whatever_their_number(tmp_path, megabytes, flags, expected):
+    small(tmp_path, a="A.")
+    job = prepared(tmp_path, **flags)
+    read = chunk_corpus._in_waves(job.settings, [SourceFile("/in/a.txt", megabytes * MIB)])
+
+    assert read == job.settings.read.model_copy(update={"task_bytes": expected * MIB})
 
 
 def test_run_id_stays_while_inputs_and_settings_do(tmp_path):

@@ -4,6 +4,7 @@ import logging
 import os
 import signal
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,21 @@ def test_same_files_and_metrics_on_each_engine(engine, tmp_path):
     assert result.state == "DONE"
     assert result.counters == {"test/words": 60}
     assert result.distributions == {"test/length": Distribution(20, 180, 8, 10)}
+
+
+def test_worker_that_is_done_takes_what_another_would_be_late_with(tmp_path):
+    def work(number):
+        if number:
+            Path(tmp_path, str(number)).touch()
+        deadline = time.monotonic() + 60
+        while not number and len([*tmp_path.iterdir()]) < 7:
+            assert time.monotonic() < deadline, "what is left waits for this one"
+
+    run_pipeline(
+        lambda p: p | beam.Create(range(8)) | beam.Reshuffle() | beam.Map(work),
+        runner="DirectRunner",
+        workers=2,
+    )
 
 
 def test_error_of_a_dofn_reaches_the_launcher(engine):

@@ -30,7 +30,7 @@ class ReadSettings(BaseModel):
         max_document_bytes: Largest document that is read, in bytes; at most 1 GiB. Larger ones become dead
             letters.
         task_bytes: Bytes read in one piece of work. A row group is never split; smaller tasks spread better. On this
-            machine each is a wave, which a run that was killed need not repeat.
+            machine each is a wave, which a run that was killed need not repeat, and at most a 64th of all, or 1 MiB.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
