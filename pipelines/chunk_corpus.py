@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -66,13 +67,10 @@ def workers_standing_by(settings: RunSettings) -> Iterator[None]:
     if settings.job.workers == 1 or settings.job.runner not in {"DirectRunner", "SparkRunner"}:
         yield
         return
-    import pipelines.runners  # noqa: F401
-    import transforms.waves  # noqa: F401
+    with suppress(ConfigError):  # Which the run is refused for, if it has anything to read.
+        _load(settings)
     from pipelines import worker_processes
 
-    with suppress(ConfigError):  # Which the run is refused for, if it has anything to read.
-        for chunker in settings.chunking.chunkers:
-            _ = chunker.counter
     with worker_processes.standing_by(settings.job.workers):
         yield
 
@@ -104,9 +102,9 @@ def prepare(settings: RunSettings) -> Job:
     plan = _plan(settings, table, files, recorded) if mode == "incremental" else None
     to_read = plan.files if plan else files
     any(check_columns(file, settings.read) for file in to_read if file.format == "parquet")
-    # Fails here rather than on every worker if the tokenizer cannot be loaded.
-    for chunker in settings.chunking.chunkers if to_read else ():
-        _ = chunker.counter
+    if to_read:
+        # Fails here rather than on every worker if a tokenizer cannot be loaded.
+        _load(settings)
     shards = table.shards or job.shards or 1 + estimated_bytes(files) // _SHARD_BYTES
     if job.shards and job.shards != shards:
         raise ConfigError("shards", job.shards, f"the table has {shards}; `chunkmill compact` changes that")
@@ -220,6 +218,16 @@ def _matched(settings: RunSettings) -> list[SourceFile]:
             _log.warning("input %r matches no file", public_uri(pattern) if "://" in pattern else pattern)
         found |= {file.uri: file for file in files}
     return [found[uri] for uri in sorted(found)]
+
+
+def _load(settings: RunSettings) -> None:
+    """Load the vocabularies and, at the same time, import Beam: either takes a second, mostly without Python's lock."""
+    with ThreadPoolExecutor(1) as thread:
+        counters = thread.map(lambda chunker: chunker.counter, settings.chunking.chunkers)
+        import pipelines.runners  # noqa: F401
+        import transforms.waves  # noqa: F401
+
+        _ = [*counters]
 
 
 def _plan(

@@ -14,6 +14,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.context import ForkProcess
 
+_MOMENT_SECONDS = 0.1
 _PROGRAM = """
 import atexit, gc, signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -148,7 +151,15 @@ def end() -> None:
 
 def _is_single_threaded() -> bool:
     threads = Path("/proc/self/task")
-    return threads.is_dir() and len([*threads.iterdir()]) == 1
+    if not threads.is_dir():
+        return False
+    deadline = time.monotonic() + _MOMENT_SECONDS
+    while len([*threads.iterdir()]) > 1:
+        # A thread that Python has seen the end of is still there for a moment.
+        if threading.active_count() > 1 or time.monotonic() > deadline:
+            return False
+        time.sleep(0.001)
+    return True
 
 
 def _fork(count: int) -> None:
