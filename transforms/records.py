@@ -1,7 +1,7 @@
 """What flows through the job: documents with their blocks, chunks, and what could not be processed.
 
-Documents, blocks and chunks are not frozen, since to make a frozen one takes three times as long; nothing changes one
-once it is made.
+Documents, sources, blocks and chunks are not frozen, since to make a frozen one takes three times as long; nothing
+changes one once it is made.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Block:
     attributes: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Source:
     """Where a document came from.
 
@@ -130,7 +130,7 @@ class RawDocument:
     acl_labels: tuple[str, ...] | None = None
     tenant_id: str | None = None
     metadata: Mapping[str, object] = field(default_factory=dict)
-    source: Source = Source()
+    source: Source = field(default_factory=Source)
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -166,7 +166,7 @@ class Document:
     acl_labels: tuple[str, ...] | None = None
     tenant_id: str | None = None
     metadata: Mapping[str, object] = field(default_factory=dict)
-    source: Source = Source()
+    source: Source = field(default_factory=Source)
     parser_name: str | None = None
     parser_version: str | None = None
 
@@ -297,7 +297,7 @@ class DeadLetter:
     stage: str
     reason: str
     message: str
-    source: Source = Source()
+    source: Source = field(default_factory=Source)
     documents: int = 1
     media_type: str | None = None
 

@@ -9,7 +9,6 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from datetime import date, time
-from functools import partial
 from itertools import repeat
 from math import isfinite
 from typing import Any, NamedTuple
@@ -45,8 +44,9 @@ def documents(
     extra = {column: _cells(batch.column(column), column) for column in settings.metadata_columns}
     rows = _rows(held, batch.num_rows)
     facts = _rows(extra, batch.num_rows)
+    state = file.state
     for position, (row, known) in enumerate(zip(rows, facts, strict=True), first):
-        yield _document(row, known, file, position, settings)
+        yield _document(row, known, file, state, position, settings)
 
 
 def _rows(columns: Mapping[str, Any], count: int) -> Iterator[Row]:
@@ -77,18 +77,18 @@ def _not_text(name: str, error: UnicodeDecodeError) -> ReadError:
 
 
 def _document(
-    row: Row, facts: Row, file: SourceFile, position: int, settings: ReadSettings
+    row: Row, facts: Row, file: SourceFile, state: str | None, position: int, settings: ReadSettings
 ) -> RawDocument | DeadLetter:
     document_id = file.uri
     uri: str | None = None
-    held = partial(Source, input_state=file.state)
+    input_uri: str | None = None
     media_type = settings.media_type
     try:
         document_id = _document_id(row, file, position)
         if uri := _text(row, "uri"):
             # Without a scheme it is whatever the table means by it, no path on this machine.
             uri = public_uri(uri) if "://" in uri else uri
-            held = partial(held, input_uri=file.uri)
+            input_uri = file.uri
         payload = _payload(row, settings)
         media_type = media_type or _text(row, "media_type")
         if media_type is None and payload.is_text and not uri:
@@ -105,7 +105,7 @@ def _document(
             acl_labels=_labels(row),
             tenant_id=_text(row, "tenant_id"),
             metadata=_metadata(row, facts),
-            source=held(
+            source=Source(
                 name=settings.source_name,
                 uri=uri or file.uri,
                 row=position,
@@ -114,11 +114,14 @@ def _document(
                 size=len(payload.data) if row.get("size") is None else row["size"],
                 modified_at=_time(row, None if uri else file.modified_at),
                 content_sha256=_text(row, "content_sha256") or hashlib.sha256(payload.data).hexdigest(),
+                input_uri=input_uri,
+                input_state=state,
             ),
         )
     except ReadError as error:
         message = f"{file.uri}, row {position}: {error.message}"
-        source = held(settings.source_name, uri or file.uri, position)
+        where = (settings.source_name, uri or file.uri, position)
+        source = Source(*where, input_uri=input_uri, input_state=state)
         return DeadLetter(document_id, "read", error.reason, message, source, 1, media_type)
 
 
@@ -184,6 +187,8 @@ def _labels(row: Row) -> tuple[str, ...] | None:
 
 def _metadata(row: Row, facts: Row) -> dict[str, object]:
     found = _asked(row.get("metadata")) or {}
+    if not (found or facts):
+        return {}
     try:
         if isinstance(found, (str, bytes)):
             found = json.loads(found)

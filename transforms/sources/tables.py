@@ -141,15 +141,14 @@ class _Cost(NamedTuple):
     def of(cls, table: pq.ParquetFile, group: int, names: list[str], file: SourceFile) -> _Cost:
         row_group = table.metadata.row_group(group)
         _refuse_bomb(file.size, row_group.total_byte_size, row_group.num_rows)
-        # Asked about the columns of a damaged footer, pyarrow ends the process; reading them only raises.
-        next(_batches(table, group, names, 1), None)
         schema = table.metadata.schema
         paths = [schema.column(at).path for at in range(len(schema))]
-        chunks = [
-            row_group.column(at)
-            for at, path in enumerate(paths)
-            if path in names or path.partition(".")[0] in names
-        ]
+        used = [at for at, path in enumerate(paths) if path in names or path.partition(".")[0] in names]
+        # Asked about the columns of a damaged footer, pyarrow ends the process; to begin reading them only raises.
+        # No rows are read, since the first of them unfolds a page and a dictionary of each column.
+        with _translated("corrupt"):
+            next(table.reader.iter_batches(0, [group], used, use_threads=False), None)
+        chunks = [row_group.column(at) for at in used]
         size = sum(chunk.total_uncompressed_size for chunk in chunks)
         stored = sum(chunk.total_compressed_size for chunk in chunks)
         if not 0 <= stored <= file.size:
