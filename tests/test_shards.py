@@ -14,6 +14,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import fsspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -26,6 +27,7 @@ from transforms.parquet_files import Layout
 from transforms.paths import FileEntry, chunker_value, run_name, slug, staging
 from transforms.provenance import ChunkerRecord, Run
 from transforms.records import Chunk, DeadLetter, Document, DocumentChunks, Source
+from transforms.rows import gathered
 from transforms.schemas import SCHEMAS, fingerprint
 from transforms.shards import write_empty, write_shard
 
@@ -89,6 +91,23 @@ class Written:
 
     def rows(self, kind: str) -> list[dict[str, object]]:
         return [row for entry in self.entries_of(kind) for row in self.file(entry).read().to_pylist()]
+
+
+@given(
+    parts=st.lists(st.lists(st.none() | st.text(max_size=3), max_size=5), min_size=1, max_size=6),
+    data=st.data(),
+)
+def test_rows_gathered_from_parts_are_those_that_were_asked_for(
+    parts: list[list[str | None]], data: st.DataObject
+) -> None:
+    values = [value for part in parts for value in part]
+    texts = pa.chunked_array(parts, pa.large_string())
+    rows = pa.table({"number": pa.array(range(len(values)), pa.int64()), "text": texts, "same": texts})
+    order = data.draw(st.lists(st.sampled_from(range(len(values))), min_size=1)) if values else []
+    if order:
+        found = gathered(rows, np.array(order), "text")
+        assert found.equals(rows.take(order))
+        assert found["text"].num_chunks == 1
 
 
 # Partition values.

@@ -314,6 +314,11 @@ def test_packs_come_back_by_shard_in_their_order(output):
     }
 
 
+def test_packs_are_compressed_only_on_their_way_to_a_store(tmp_path):
+    assert Wave(TASK, RUN, str(tmp_path)).compression is None
+    assert Wave(TASK, RUN, f"memory://waves-{uuid4().hex}").compression == "lz4"
+
+
 def test_wave_without_documents_is_done_too(output):
     Wave(TASK, RUN, output).spill([])
     assert Wave(TASK, RUN, output).spilled() == {}

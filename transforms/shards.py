@@ -39,6 +39,7 @@ from transforms.rows import (
     dead_letters_of,
     deleted_of,
     filed_letters,
+    gathered,
     joined,
     ledger_of,
     resolve,
@@ -74,7 +75,7 @@ class Kept:
 
 def write_shard(
     shard: int,
-    packs: Iterable[bytes],
+    packs: Iterable[bytes | pa.Buffer],
     run: Run,
     output: str,
     default_chunker: ChunkerRecord | None = None,
@@ -199,7 +200,7 @@ class _ShardWriter:
         weights = weights_of("chunks", chunks)[order] + weights_of("chunks", shared)[rank]
 
         def rows(start: int, stop: int) -> pa.Table:
-            own = chunks.take(order[start:stop])
+            own = gathered(chunks, order[start:stop], "text")
             of_document = shared.take(rank[start:stop])
             return pa.table({**columns(own), **columns(of_document)})
 

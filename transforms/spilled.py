@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from uuid import uuid4
 
+import pyarrow as pa
+
 from transforms.fingerprint import fingerprint
-from transforms.packs import Pack
+from transforms.packs import Compression, Pack
 from transforms.provenance import Run, pipeline_version
 from transforms.sources import ReadTask
 from transforms.table import Store, to_json
@@ -34,7 +36,7 @@ class Spilled:
     path: str
     ranges: tuple[tuple[int, int], ...]
 
-    def read(self, output: str) -> list[bytes]:
+    def read(self, output: str) -> Sequence[bytes | pa.Buffer]:
         """The packs.
 
         Args:
@@ -60,6 +62,8 @@ class Wave:
         facts = {name: value for name, value in asdict(run).items() if name not in _NAMES}
         name = fingerprint({"task": asdict(task), "run": facts, "version": pipeline_version()})
         self._path = f"{self._store.waves}/{name}"
+        # To compress for a disk takes more CPU than to write more bytes; on the way to a store they would count.
+        self.compression: Compression = None if self._store.is_local else "lz4"
 
     def spilled(self) -> dict[int, Spilled] | None:
         """The packs by shard; None if the wave was never finished."""

@@ -12,6 +12,8 @@ from time import monotonic, sleep
 from typing import IO, Any, TypeVar
 from uuid import uuid4
 
+import pyarrow as pa
+
 from transforms.errors import CommitError, ConfigError
 from transforms.paths import FileEntry, prepare, staging
 from transforms.provenance import canonical_json
@@ -46,7 +48,7 @@ class Store:
         self._fs, root = filesystem(output)
         self._fs.invalidate_cache()
         self._root = root.rstrip("/")
-        self._local: bool = getattr(self._fs, "local_file", False)
+        self.is_local: bool = getattr(self._fs, "local_file", False)
         self.staging = staging(run_id)
         self.waves = f"{self.staging}/waves"
 
@@ -85,8 +87,12 @@ class Store:
             return None
         return data
 
-    def read_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Parts of a file, each from a start to an end; from a store many at a time."""
+    def read_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> Sequence[bytes | pa.Buffer]:
+        """Parts of a file, each from a start to an end; from a store many at a time, on a disk as they lie there."""
+        if self.is_local:
+            with pa.memory_map(self.at(path)) as file:
+                whole = file.read_buffer()
+            return [whole.slice(start, end - start) for start, end in ranges]
         starts, ends = [start for start, _ in ranges], [end for _, end in ranges]
         parts: list[bytes] = self._fs.cat_ranges(
             [self.at(path)] * len(ranges), starts, ends, on_error="raise"
@@ -108,14 +114,14 @@ class Store:
 
     def write(self, path: str, data: bytes) -> None:
         """Write a file, in place of what is there; never half of it."""
-        if self._local:
+        if self.is_local:
             self.move(self._whole(data), path)
         else:
             self._fs.pipe_file(self.at(path), data)
 
     def create(self, path: str, data: bytes) -> None:
         """Write a file that must not be there; of two writers one fails."""
-        if not self._local:
+        if not self.is_local:
             self._fs.pipe_file(self.at(path), data, mode="create")
             return
         # fsspec looks first and writes then, so that two writers may both succeed; a link cannot.
@@ -140,7 +146,7 @@ class Store:
         Raises:
             TimeoutError: If a store is not done with copying; nothing is lost.
         """
-        if self._local:
+        if self.is_local:
             self._fs.mv(self.at(path), prepare(self._fs, self.at(target)))
             return
         # Not every server knows a request that moves, and of one whose answer was lost nobody knows if it was done.

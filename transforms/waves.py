@@ -11,7 +11,7 @@ import apache_beam as beam
 from apache_beam.pvalue import PBegin, PCollection
 
 from transforms.chunk import ChunkDocuments
-from transforms.packs import Pack, PackBuilder
+from transforms.packs import Compression, Pack, PackBuilder
 from transforms.parse import ParseDocuments
 from transforms.provenance import Run
 from transforms.read import ReadDocuments
@@ -68,21 +68,21 @@ class _Wave(Timed):
 
     def process(self, element: ReadTask | DeadLetter) -> Iterable[tuple[int, Spilled | bytes]]:
         if isinstance(element, DeadLetter):
-            return self._packs(element)
+            return self._packs(element, "lz4")
         wave = Wave(element, self._run, self._output)
         found = wave.spilled()
-        return (wave.spill(self._packs(element)) if found is None else found).items()
+        return (wave.spill(self._packs(element, wave.compression)) if found is None else found).items()
 
     def finish_bundle(self) -> None:
         for stage in self._stages:
             stage.finish_bundle()
 
-    def _packs(self, element: ReadTask | DeadLetter) -> Iterator[Pack]:
+    def _packs(self, element: ReadTask | DeadLetter, compression: Compression) -> Iterator[Pack]:
         """The packs of what the stages make of `element`."""
         elements: Iterable[Any] = [element]
         for stage in self._stages:
             elements = chain.from_iterable(map(stage.process, elements))
-        builder = PackBuilder(self._run)
+        builder = PackBuilder(self._run, compression=compression)
         spent = 0.0
         for cut in elements:
             began = process_time()
