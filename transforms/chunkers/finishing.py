@@ -139,6 +139,9 @@ class _Facts:
         self._blocks = blocks
         self._starts = [block.start for block in blocks]
         self._ends = [block.end for block in blocks]
+        # Most texts have neither.
+        self._has_locations = any(block.locations for block in blocks)
+        self._has_images = any(block.images for block in blocks)
 
     def __call__(self, start: int, end: int) -> _FactsOfSlice:
         first, last = bisect_right(self._ends, start), bisect_left(self._starts, end)
@@ -148,14 +151,10 @@ class _Facts:
         kind = _kind(touched[0])
         if kind not in _SPECIAL or any(_kind(block) != kind for block in touched):
             kind = "body"
-        locations = [location for block in touched for location in block.locations]
-        images = [image for block in touched for image in block.images]
-        return (
-            kind,
-            touched[0].level if kind == "heading" and len(touched) == 1 else None,
-            tuple(dict.fromkeys(locations)) if locations else (),
-            tuple(dict.fromkeys(images)) if images else (),
-        )
+        locations = {place: None for block in touched for place in block.locations} if self._has_locations else ()
+        images = {image: None for block in touched for image in block.images} if self._has_images else ()
+        level = touched[0].level if kind == "heading" and len(touched) == 1 else None
+        return kind, level, tuple(locations), tuple(images)
 
 
 def _kind(block: Block) -> str:

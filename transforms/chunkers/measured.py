@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
-from itertools import accumulate
 from typing import Any, TypeVar
 
 from transforms.chunkers.edges import edges_of
 from transforms.chunkers.rulers import black, regions_between_gaps, ruler
+from transforms.parsers.lines import line_feeds
 from transforms.parsers.tables import TableSpans, read_spans
 from transforms.records import Block, Document, Span
 from transforms.tokenizers.base import Tokenizer
@@ -92,7 +92,16 @@ class Measured:
             # Any position will do for an edge.
             self.blocks = [self._as_heading(raw) if raw.kind == "heading" else raw for raw in blocks]
         else:
-            self.blocks = [block for raw in blocks if (block := self._usable(raw))]
+            edge = self.edge_before
+            self.blocks = [
+                block
+                for raw in blocks
+                if (
+                    block := raw
+                    if raw.kind != "heading" and edge(raw.start) == raw.start and edge(raw.end) == raw.end
+                    else self._usable(raw)
+                )
+            ]
         self._headings = [block for block in self.blocks if block.kind == "heading"]
         self._heading_starts = [heading.start for heading in self._headings]
         self._block_starts = [block.start for block in self.blocks]
@@ -254,8 +263,8 @@ class Measured:
         """Where the lines end, before what ends them; but for the last one."""
         if self._has_returns:
             return [found.start() for found in _LINE_BREAK.finditer(self.text)]
-        lengths = [len(line) + 1 for line in self.text.split("\n")]
-        return [after - 1 for after in accumulate(lengths[:-1])]
+        ends: list[int] = line_feeds(self.text).tolist()
+        return ends
 
     def note(self, what: str, times: int = 1) -> None:
         """Record something that was done to the document."""

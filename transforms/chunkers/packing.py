@@ -104,15 +104,11 @@ class Packer:
         self._own_levels = levels or {}
         self._overlap_of = overlap_of
         self._levels: dict[LevelName, Level] = {}
-        self._block_starts: list[int] = []
-        self._barriers: list[int] = []
-        self._kept_whole: list[Span] = []
-        for block in measured.blocks:
-            self._block_starts.append(block.start)
-            if block.kind in _NO_OVERLAP_ACROSS:
-                self._barriers.append(block.end)
-            if block.kind in _KEPT_WHOLE:
-                self._kept_whole += self._wholes(block)
+        blocks = measured.blocks
+        self._block_starts = [block.start for block in blocks]
+        self._barriers = [block.end for block in blocks if block.kind in _NO_OVERLAP_ACROSS]
+        wholes = [self._wholes(block) for block in blocks if block.kind in _KEPT_WHOLE]
+        self._kept_whole = [span for spans in wholes for span in spans]
         if measured.bound:
             self._bind(measured.bound)
         self._whole_starts = [start for start, _ in self._kept_whole]

@@ -6,14 +6,12 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import accumulate, groupby
-from typing import TYPE_CHECKING
+from itertools import groupby
+from typing import Any
 
 from transforms.parsers.front_matter import read_front_matter
-from transforms.records import Block, Span
-
-if TYPE_CHECKING:
-    from transforms.parsers.commonmark import MarkdownBlock
+from transforms.parsers.lines import line_feeds
+from transforms.records import Block, BlockKind, Span
 
 _NEWLINE = re.compile(r"\r\n?|\n")
 _DEFINITION = re.compile(r" {0,3}\[")
@@ -44,24 +42,34 @@ def parse_markdown(text: str) -> tuple[tuple[Block, ...], Mapping[str, object]]:
     from transforms.parsers.commonmark import top_level
 
     lines = _Lines(text)
+    starts, ends = lines.starts, lines.ends
     front_end, front_matter = read_front_matter(text)
-    body = held = bisect_right(lines.starts, front_end) if front_end else 0
-    blocks = [Block("other", *span) for span in [lines.span(0, body)] if span]
-    found = list(top_level(text[lines.starts[body] :] if body < len(lines.starts) else ""))
-    ends = [*(body + block.first for block in found[1:]), len(lines.starts)]
-    for block, end in zip(found, ends, strict=False):
-        first, last = body + block.first, min(body + block.last, end)
-        if block.kind == "heading":
+    held = bisect_right(starts, front_end) if front_end else 0
+    blocks = [Block("other", *span) for span in [lines.span(0, held)] if span]
+    found = top_level(text[starts[held] :], held) if held < len(starts) else []
+    firsts = [*(first for _, first, _, _ in found), len(starts)]
+    for (kind, first, last, facts), end in zip(found, firsts[1:], strict=True):
+        if kind == "heading":
             # An underlined one ends, cmark says, with the line after it, if there is one.
+            last = min(last, end)
             last -= last - first > 1 and not lines.is_underline(last - 1)
-        elif last < end and block.kind in _SHORT:
+        elif last >= end:
+            last = end
+        elif kind in _SHORT:
             last += lines.is_text(last)
-        if held < first:
+        # Most often there are only empty lines between, each no more than its line break.
+        if held < first and starts[first] - starts[held] != first - held:
             blocks += lines.others(held, first)
-        if span := lines.span(first, last):
-            blocks.append(_block(span, block))
         held = last
-    blocks += lines.others(held, len(lines.starts))
+        if first < last:
+            start, stop = starts[first], ends[last - 1]
+            if start == stop or text[start].isspace() or text[stop - 1].isspace():
+                span = lines.span(first, last)
+                if not span:
+                    continue
+                start, stop = span
+            blocks.append(_block(kind, start, stop, facts) if facts else Block(kind, start, stop))
+    blocks += lines.others(held, len(starts))
     if _TABLE_TAG.search(text):
         blocks = _join_tables(text, blocks)
     return tuple(blocks), {"front_matter": front_matter} if front_matter else {}
@@ -76,52 +84,47 @@ class _Lines:
             breaks = [found.span() for found in _NEWLINE.finditer(text)]
             self.starts = [0, *(end for _, end in breaks)]
             self.ends = [*(start for start, _ in breaks), len(text)]
-            lines = [text[start:end] for start, end in zip(self.starts, self.ends, strict=True)]
         else:
-            lines = text.split("\n")
-            self.starts = list(accumulate([len(line) + 1 for line in lines], initial=0))
-            self.ends = [start - 1 for start in self.starts[1:]]
-            self.starts.pop()
-        self.is_blank = [not line or line.isspace() for line in lines]
+            feeds = line_feeds(text)
+            self.starts = [0, *(feeds + 1).tolist()]
+            self.ends = [*feeds.tolist(), len(text)]
+
+    def is_blank(self, first: int, last: int) -> bool:
+        """Whether the lines [first, last) are all blank."""
+        held = self.text[self.starts[first] : self.ends[last - 1]] if first < last else ""
+        return not held or held.isspace()
 
     def is_text(self, line: int) -> bool:
         """Whether a line is not blank, and defines no link."""
-        return not self.is_blank[line] and not _DEFINITION.match(self.text, self.starts[line])
+        return not self.is_blank(line, line + 1) and not _DEFINITION.match(self.text, self.starts[line])
 
     def is_underline(self, line: int) -> bool:
         return bool(_UNDERLINE.match(self.text, self.starts[line], self.ends[line]))
 
     def span(self, first: int, last: int) -> Span | None:
         """Span of the lines [first, last) without the blank ones around; None if all are."""
-        is_blank = self.is_blank
-        while first < last and is_blank[first]:
+        while first < last and self.is_blank(first, first + 1):
             first += 1
-        while first < last and is_blank[last - 1]:
+        while first < last and self.is_blank(last - 1, last):
             last -= 1
         return (self.starts[first], self.ends[last - 1]) if first < last else None
 
     def others(self, first: int, last: int) -> Iterator[Block]:
         """A block for each run of lines in [first, last) that are not blank."""
-        if all(self.is_blank[first:last]):
+        if self.is_blank(first, last):
             return
-        for is_blank, run in groupby(range(first, last), self.is_blank.__getitem__):
+        for is_blank, run in groupby(range(first, last), lambda line: self.is_blank(line, line + 1)):
             if not is_blank:
                 held = list(run)
                 yield Block("other", self.starts[held[0]], self.ends[held[-1]])
 
 
-def _block(span: Span, block: MarkdownBlock) -> Block:
-    if block.kind == "heading":
-        title = _SPACES.sub(" ", block.title or "").strip()
-        return Block("heading", *span, block.level, title)
-    if block.images is not None:
-        return Block("figure", *span, images=block.images)
-    if block.kind == "table":
-        # The row of names and the line of dashes under it.
-        return Block("table", *span, attributes={"header_lines": "2"})
-    if block.language:
-        return Block(block.kind, *span, attributes={"language": block.language})
-    return Block(block.kind, *span)
+def _block(kind: BlockKind, start: int, end: int, facts: Mapping[str, Any]) -> Block:
+    if kind == "heading":
+        return Block(kind, start, end, facts["level"], _SPACES.sub(" ", facts["title"]).strip())
+    if kind == "paragraph":
+        return Block("figure", start, end, images=facts["images"])
+    return Block(kind, start, end, attributes=facts)
 
 
 def _join_tables(text: str, blocks: list[Block]) -> list[Block]:
