@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from transforms.errors import ParseError
 from transforms.parsers.asciidoc import parse_asciidoc
-from transforms.parsers.decoding import decode, known_charset, normalize
+from transforms.parsers.decoding import decode, encoded, known_charset, normalize
 from transforms.parsers.delimited import parse_delimited
 from transforms.parsers.html_text import parse_html
 from transforms.parsers.markdown import parse_markdown
@@ -104,7 +104,8 @@ def parse(raw: RawDocument, settings: ParseSettings) -> Document:
     # To encode a text costs as much as to read it; few need it, since no character takes more than four bytes.
     if (
         4 * len(content) > settings.max_text_bytes
-        and (size := len(_source(content))) > settings.max_text_bytes
+        and (size := len(encoded(content)[0] if isinstance(content, str) else content))
+        > settings.max_text_bytes
     ):
         raise ParseError(
             "too_large",
@@ -115,9 +116,12 @@ def parse(raw: RawDocument, settings: ParseSettings) -> Document:
     named = media_type_of(raw.source.uri) if raw.source.row is None else None
     media_type = declared or named or "text/plain"
     if isinstance(content, str):
-        decoded = normalize(content)
+        data, has_surrogates = encoded(content)
+        decoded, source = normalize(content, has_surrogates), _digested(raw.source, data)
+        del data  # as large as the text
     elif is_text(media_type):
         decoded = decode(content, raw.charset or charset, settings.on_undecodable)
+        source = _digested(raw.source, content)
     else:
         raise ParseError("no_parser", f"there is no parser of {media_type}; give its text, or leave it out")
 
@@ -130,7 +134,7 @@ def parse(raw: RawDocument, settings: ParseSettings) -> Document:
         "license": raw.license,
         "acl_labels": raw.acl_labels,
         "tenant_id": raw.tenant_id,
-        "source": raw.source if raw.source.content_sha256 else _digested(raw.source, _source(content)),
+        "source": source,
     }
     if media_type == OCR and raw.blocks is None:
         scanned = read_ocr(decoded.text).to_document(**facts, title=raw.title, metadata=metadata)
@@ -194,11 +198,9 @@ def _moved(blocks: tuple[Block, ...], text: str) -> tuple[Block, ...]:
     return tuple(block for block in moved_blocks if block.start < block.end)
 
 
-def _source(content: bytes | str) -> bytes:
-    return content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
-
-
 def _digested(source: Source, content: bytes) -> Source:
+    if source.content_sha256:
+        return source
     return replace(source, content_sha256=hashlib.sha256(content).hexdigest())
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 
 from transforms.records import Block, BlockKind
 
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 # Markdown's `#` is read too.
 _TITLE = re.compile(r"(={1,6}|#{1,6})[ \t]+(\S.*)")
 _DELIMITER = re.compile(r"-{4,}|\.{4,}|/{4,}|\+{4,}|={4,}|_{4,}|\*{4,}|~{4,}|--|[|,:!]={3,}|`{3,}[^`]*")
@@ -47,7 +46,8 @@ class _Reader:
     """
 
     def __init__(self, text: str) -> None:
-        self._text = text
+        # A line break of two characters stays as long as it was, for lengths tell where a line is.
+        self._lines = text.replace("\r\n", " \n").replace("\r", "\n").split("\n")
         # The block that has begun: where, what it is so far, the end of its last line, and what will close it.
         self._start: int | None = None
         self._kind: BlockKind = "other"
@@ -56,17 +56,19 @@ class _Reader:
 
     def read(self) -> Iterator[Block]:
         """All blocks, in order."""
-        for found in _LINE.finditer(self._text):
-            line = found[0].rstrip()
-            start, end = found.start(), found.start() + len(line)
+        after = 0
+        for whole in self._lines:
+            start, line = after, whole.rstrip()
+            after += len(whole) + 1
             if self._closing:
-                self._end = end if line else self._end
-                if line == self._closing:
-                    yield from self._close()
-            elif not line:
+                if line:
+                    self._end = start + len(line)
+                    if line == self._closing:
+                        yield from self._close()
+            elif line:
+                yield from self._take(line, start, start + len(line))
+            elif self._start is not None:
                 yield from self._close()
-            else:
-                yield from self._take(line, start, end)
         yield from self._close()
 
     def _take(self, line: str, start: int, end: int) -> Iterator[Block]:

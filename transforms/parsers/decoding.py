@@ -73,8 +73,25 @@ class Decoded:
 _CHANGES = tuple(field.name for field in fields(Decoded) if field.name != "text")
 
 
-def normalize(text: str) -> Decoded:
-    """Normalise text that needs no decoding: byte order mark, line ends, surrogates."""
+def encoded(text: str) -> tuple[bytes, bool]:
+    """A text in UTF-8, and whether it has surrogates, which stand in it as UTF-8 would have them.
+
+    Args:
+        text: The text.
+    """
+    try:
+        return text.encode(), False
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass"), True
+
+
+def normalize(text: str, has_surrogates: bool | None = None) -> Decoded:
+    """Normalise text that needs no decoding: byte order mark, line ends, surrogates.
+
+    Args:
+        text: The text.
+        has_surrogates: Whether it has surrogates, if that is known.
+    """
     marked = text.startswith("\ufeff")
     if marked:
         text = text[1:]
@@ -85,7 +102,7 @@ def normalize(text: str) -> Decoded:
         newlines += text.count("\r")
         text = text.replace("\r", "\n")
     surrogates = 0
-    if not _is_utf8(text):
+    if not text.isascii() and (encoded(text)[1] if has_surrogates is None else has_surrogates):
         text, surrogates = _SURROGATE.subn("\ufffd", text)
     return Decoded(text, None, marked, newlines, 0, surrogates)
 
@@ -169,13 +186,3 @@ def _refuse_binary(text: str, replacements: int) -> None:
         raise ParseError(
             "not_text", f"{controls} of the first {len(sample)} characters are control characters"
         )
-
-
-def _is_utf8(text: str) -> bool:
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

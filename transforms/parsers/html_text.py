@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from transforms.parsers.html_tags import Tag, tags, tags_at_a_guess, unescaped
 from transforms.records import Block
 
-_HEADING = re.compile(r"h[1-6]")
+_HEADINGS = frozenset(f"h{level}" for level in range(1, 7))
 _NAMES = "h[1-6]|table|pre|title"
 _LONGEST_TITLE = 1000
 _SPACES = re.compile(r"[ \t\n\f\r]+")
@@ -50,7 +50,7 @@ class _Reader:
 
     def take(self, tag: Tag) -> None:
         """The next tag."""
-        name, is_heading = tag.name, bool(_HEADING.fullmatch(tag.name))
+        name, is_heading = tag.name, tag.name in _HEADINGS
         if self._element in ("table", "pre"):
             if name == self._element:
                 self._depth += -1 if tag.is_end else 1

@@ -19,4 +19,4 @@ def line_feeds(text: str) -> NDArray[np.intp]:
         if text.isascii()
         else np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
     )
-    return np.flatnonzero(units == _LINE_FEED)
+    return (units == _LINE_FEED).nonzero()[0]

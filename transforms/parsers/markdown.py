@@ -96,7 +96,8 @@ class _Lines:
 
     def is_text(self, line: int) -> bool:
         """Whether a line is not blank, and defines no link."""
-        return not self.is_blank(line, line + 1) and not _DEFINITION.match(self.text, self.starts[line])
+        start, end = self.starts[line], self.ends[line]
+        return start < end and not self.text[start:end].isspace() and not _DEFINITION.match(self.text, start)
 
     def is_underline(self, line: int) -> bool:
         return bool(_UNDERLINE.match(self.text, self.starts[line], self.ends[line]))
@@ -121,7 +122,10 @@ class _Lines:
 
 def _block(kind: BlockKind, start: int, end: int, facts: Mapping[str, Any]) -> Block:
     if kind == "heading":
-        return Block(kind, start, end, facts["level"], _SPACES.sub(" ", facts["title"]).strip())
+        title: str = facts["title"]
+        if "  " in title or not title.isprintable():
+            title = _SPACES.sub(" ", title)
+        return Block(kind, start, end, facts["level"], title.strip())
     if kind == "paragraph":
         return Block("figure", start, end, images=facts["images"])
     return Block(kind, start, end, attributes=facts)

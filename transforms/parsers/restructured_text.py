@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
-from itertools import accumulate, count
+from itertools import accumulate
 
 from transforms.parsers.drawn_tables import GRID_BORDER, SIMPLE_BORDER
 from transforms.records import Block, BlockKind
@@ -23,7 +23,10 @@ _EXPLICIT = re.compile(r"\.\.(?:[ \t]|$)")
 _DIRECTIVE = re.compile(r"\.\.[ \t]+(?:\|[^|]+\|[ \t]+)?([A-Za-z0-9][\w.+:-]*?)[ \t]?::(?:[ \t]+(.*)|$)")
 _BULLET = r"[-*+\u2022\u2023\u2043]"
 _ENUMERATOR = r"\(?(?:[0-9]{1,9}|#|[A-Za-z]|[ivxlcdm]{1,9}|[IVXLCDM]{1,9})[.)]"
-_ITEM = re.compile(rf"(?:{_BULLET}|{_ENUMERATOR})[ \t]+(?=\S)")
+# By its first two characters most text is known to be no item.
+_ITEM = re.compile(
+    rf"(?=[-*+\u2022\u2023\u2043(#0-9]|[A-Za-z][.)ivxlcdmIVXLCDM])(?:{_BULLET}|{_ENUMERATOR})[ \t]+(?=\S)"
+)
 _FIELD = re.compile(r":(?![: ])(?:\\.|[^:\\]|:(?!\s|`))*:(?:[ \t]|$)")
 _NO_TITLE = re.compile(r"[-*+\u2022\u2023\u2043|][ \t]|>>>[ \t]|__[ \t]")
 _ROLE = re.compile(r":[\w.:+-]{1,99}:(?=`)")
@@ -73,20 +76,21 @@ class _Reader:
     """
 
     def __init__(self, text: str) -> None:
-        # A line break of two characters stays as long as it was, for lengths tell where a line is.
-        lines = text.replace("\r\n", " \n").replace("\r", "\n").split("\n")
+        if "\r" in text:
+            # A line break of two characters stays as long as it was, for lengths tell where a line is.
+            text = text.replace("\r\n", " \n").replace("\r", "\n")
         # One more, so that there always is a line after the last that is not blank.
-        lines.append("")
-        # Columns, for an object a line takes longer than all that is asked of most lines: where a line starts, how
-        # long it is without white space at its end, what is on it (nothing if it is blank), and the columns before.
-        self._starts: list[int] = list(map(operator.add, accumulate(map(len, lines), initial=0), count()))
-        lines = list(map(str.rstrip, lines))
-        self._lengths = list(map(len, lines))
+        lines = [*text.split("\n"), ""]
+        # Columns, for an object a line takes longer than all that is asked of most lines: how many characters are
+        # before a line, line breaks apart; the line without white space at its end, what is on it (nothing if it is
+        # blank), and the columns before that.
+        self._before = list(accumulate(map(len, lines), initial=0))
+        self._lines = lines = list(map(str.rstrip, lines))
         self._texts = list(map(str.lstrip, lines))
-        self._indents = list(map(operator.sub, self._lengths, map(len, self._texts)))
+        self._indents = list(map(operator.sub, map(len, lines), map(len, self._texts)))
         if "\t" in text:
-            widths = zip(lines, self._indents, strict=True)
-            self._indents = [width and len(line[:width].expandtabs(_TAB_SIZE)) for line, width in widths]
+            for at in [at for at, line in enumerate(lines) if "\t" in line]:
+                self._indents[at] = len(lines[at][: self._indents[at]].expandtabs(_TAB_SIZE))
         # Styles of titles in the order of their levels: the mark, and whether it is above the title too.
         self._styles: list[tuple[str, bool]] = []
         # After `::`, how far the paragraph is indented that the code belongs to.
@@ -100,15 +104,15 @@ class _Reader:
         """Borders of simple tables, by how far they are indented: a table in a cell is by more."""
         borders: dict[int, list[int]] = {}
         for place, text in enumerate(self._texts):
-            if text.startswith("=") and SIMPLE_BORDER.fullmatch(text):
+            if text and text[0] == "=" and SIMPLE_BORDER.fullmatch(text):
                 borders.setdefault(self._indents[place], []).append(place)
         return borders
 
     def read(self) -> Iterator[Block]:
         """All blocks, in order."""
-        at = 0
-        while at < len(self._texts):
-            if self._texts[at]:
+        texts, at = self._texts, 0
+        while at < len(texts):
+            if texts[at]:
                 block, at = self._take(at)
                 yield block
             else:
@@ -116,15 +120,31 @@ class _Reader:
 
     def _take(self, at: int) -> tuple[Block, int]:
         """The block that begins with a line, and the line after it."""
-        text = self._texts[at]
-        indent, self._before_code = self._before_code, None
-        if indent is not None and (after := self._literal(at, indent)):
-            return self._block("code", at, after), after
-        is_marked = text[0] in _MARKS
-        may_be_title = is_marked or self._texts[at + 1][:1] in _MARKS
-        if may_be_title and not self._indents[at] and (title := self._title(at)):
-            return title
-        return (self._marked(at) if is_marked else None) or self._text(at)
+        texts, indent = self._texts, self._indents[at]
+        text, below = texts[at], texts[at + 1]
+        if self._before_code is not None:
+            before, self._before_code = self._before_code, None
+            if after := self._literal(at, before):
+                return self._block("code", at, after), after
+        mark = text[0]
+        is_marked = mark in _MARKS
+        # Of a line of one mark the last character is the first again, which tells it from nearly all others.
+        if not indent and (
+            (below and below[0] == below[-1] and below[0] in _MARKS) or (is_marked and mark == text[-1])
+        ):
+            title = self._title(at)
+            if title:
+                return title
+        if is_marked:
+            marked = self._marked(at)
+            if marked:
+                return marked
+        # A paragraph, or an item of a list.
+        item = _item(text)
+        after = self._item_end(at, indent) if item else self._group(at, indent)
+        if texts[after - 1].endswith("::"):
+            self._before_code = self._indents[after - 1] + (item if after == at + 1 else 0)
+        return self._block("list_item" if item else "paragraph", at, after), after
 
     def _marked(self, at: int) -> tuple[Block, int] | None:
         """The block that begins with a line of a punctuation mark at its start; None if it is text or a list item."""
@@ -143,11 +163,8 @@ class _Reader:
         return None
 
     def _block(self, kind: BlockKind, at: int, after: int) -> Block:
-        return Block(kind, self._starts[at], self._end(after))
-
-    def _end(self, after: int) -> int:
-        """Where the line before a line ends."""
-        return self._starts[after - 1] + self._lengths[after - 1]
+        before, last = self._before, after - 1
+        return Block(kind, before[at] + at, before[last] + last + len(self._lines[last]))
 
     def _indented(self, at: int, indent: int) -> int:
         """The line after those after `at` that are indented by more, whatever blank lines are between."""
@@ -202,7 +219,9 @@ class _Reader:
             self._styles.append(style)
         level = min(self._styles.index(style) + 1, _DEEPEST)
         after = last + 1
-        return Block("heading", self._starts[at], self._end(after), level, _plain(title)), after
+        block = self._block("heading", at, after)
+        block.level, block.title = level, _plain(title)
+        return block, after
 
     def _explicit(self, at: int) -> tuple[Block, int]:
         """A directive, comment, target, footnote or substitution."""
@@ -245,15 +264,6 @@ class _Reader:
         is_header = bool(self._texts[after])
         return borders[place + 1] + 1 if is_header and place + 1 < len(borders) else after
 
-    def _text(self, at: int) -> tuple[Block, int]:
-        """A paragraph, or an item of a list."""
-        indent = self._indents[at]
-        item = _item(self._texts[at])
-        after = self._item_end(at, indent) if item else self._group(at, indent)
-        if self._texts[after - 1].endswith("::"):
-            self._before_code = self._indents[after - 1] + (item if after == at + 1 else 0)
-        return self._block("list_item" if item else "paragraph", at, after), after
-
     def _item_end(self, at: int, indent: int) -> int:
         """The line after an item of a list: like `_group`, but for the next item of the same list."""
         after = at + 1
@@ -266,14 +276,15 @@ class _Reader:
 
 def _is_adornment(text: str) -> bool:
     """Whether a line is one punctuation mark, again and again."""
-    return text[:1] in _MARKS and not text.strip(text[0])
+    return bool(text) and text[0] == text[-1] and text[0] in _MARKS and not text.strip(text[0])
 
 
 def _item(text: str) -> int:
     """Columns before the text of a list item; 0 if it is none."""
-    if found := _ITEM.match(text):
+    found = _ITEM.match(text)
+    if found:
         return found.end()
-    return 1 if text.startswith(":") and _FIELD.match(text) else 0
+    return 1 if text[0] == ":" and _FIELD.match(text) else 0
 
 
 def _width(text: str) -> int:
@@ -291,7 +302,8 @@ def _plain(title: str) -> str:
         return title
     if "`" in title:
         title = _REFERENCE.sub(r"\1", _ROLE.sub("", title))
-    title = _INLINE.sub(r"\2", title) if any(mark in title for mark in "`*|") else title
+    if "`" in title or "*" in title or "|" in title:
+        title = _INLINE.sub(r"\2", title)
     return title.replace("\\", "").strip()
 
 
