@@ -151,7 +151,9 @@ class _Facts:
         kind = _kind(touched[0])
         if kind not in _SPECIAL or any(_kind(block) != kind for block in touched):
             kind = "body"
-        locations = {place: None for block in touched for place in block.locations} if self._has_locations else ()
+        locations = (
+            {place: None for block in touched for place in block.locations} if self._has_locations else ()
+        )
         images = {image: None for block in touched for image in block.images} if self._has_images else ()
         level = touched[0].level if kind == "heading" and len(touched) == 1 else None
         return kind, level, tuple(locations), tuple(images)

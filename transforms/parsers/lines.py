@@ -19,4 +19,5 @@ def line_feeds(text: str) -> NDArray[np.intp]:
         if text.isascii()
         else np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
     )
-    return (units == _LINE_FEED).nonzero()[0]
+    feeds: NDArray[np.intp] = (units == _LINE_FEED).nonzero()[0]
+    return feeds

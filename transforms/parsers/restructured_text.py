@@ -7,7 +7,7 @@ import re
 import string
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
@@ -23,10 +23,10 @@ _EXPLICIT = re.compile(r"\.\.(?:[ \t]|$)")
 _DIRECTIVE = re.compile(r"\.\.[ \t]+(?:\|[^|]+\|[ \t]+)?([A-Za-z0-9][\w.+:-]*?)[ \t]?::(?:[ \t]+(.*)|$)")
 _BULLET = r"[-*+\u2022\u2023\u2043]"
 _ENUMERATOR = r"\(?(?:[0-9]{1,9}|#|[A-Za-z]|[ivxlcdm]{1,9}|[IVXLCDM]{1,9})[.)]"
-# By its first two characters most text is known to be no item.
-_ITEM = re.compile(
-    rf"(?=[-*+\u2022\u2023\u2043(#0-9]|[A-Za-z][.)ivxlcdmIVXLCDM])(?:{_BULLET}|{_ENUMERATOR})[ \t]+(?=\S)"
-)
+_ITEM = re.compile(rf"(?:{_BULLET}|{_ENUMERATOR})[ \t]+(?=\S)")
+# What an enumerator that begins with a letter goes on with.
+_LETTERS = frozenset(string.ascii_letters)
+_AFTER_LETTER = frozenset(".)ivxlcdmIVXLCDM")
 _FIELD = re.compile(r":(?![: ])(?:\\.|[^:\\]|:(?!\s|`))*:(?:[ \t]|$)")
 _NO_TITLE = re.compile(r"[-*+\u2022\u2023\u2043|][ \t]|>>>[ \t]|__[ \t]")
 _ROLE = re.compile(r":[\w.:+-]{1,99}:(?=`)")
@@ -80,7 +80,8 @@ class _Reader:
             # A line break of two characters stays as long as it was, for lengths tell where a line is.
             text = text.replace("\r\n", " \n").replace("\r", "\n")
         # One more, so that there always is a line after the last that is not blank.
-        lines = [*text.split("\n"), ""]
+        lines = text.split("\n")
+        lines.append("")
         # Columns, for an object a line takes longer than all that is asked of most lines: how many characters are
         # before a line, line breaks apart; the line without white space at its end, what is on it (nothing if it is
         # blank), and the columns before that.
@@ -108,15 +109,18 @@ class _Reader:
                 borders.setdefault(self._indents[place], []).append(place)
         return borders
 
-    def read(self) -> Iterator[Block]:
+    def read(self) -> list[Block]:
         """All blocks, in order."""
-        texts, at = self._texts, 0
-        while at < len(texts):
+        texts, blocks, at = self._texts, [], 0
+        # The last line is blank, and what stands before it ends by then.
+        end = len(texts) - 1
+        while at < end:
             if texts[at]:
                 block, at = self._take(at)
-                yield block
+                blocks.append(block)
             else:
                 at += 1
+        return blocks
 
     def _take(self, at: int) -> tuple[Block, int]:
         """The block that begins with a line, and the line after it."""
@@ -128,7 +132,7 @@ class _Reader:
                 return self._block("code", at, after), after
         mark = text[0]
         is_marked = mark in _MARKS
-        # Of a line of one mark the last character is the first again, which tells it from nearly all others.
+        # A line of one mark ends as it begins, which tells it from nearly all others.
         if not indent and (
             (below and below[0] == below[-1] and below[0] in _MARKS) or (is_marked and mark == text[-1])
         ):
@@ -139,8 +143,8 @@ class _Reader:
             marked = self._marked(at)
             if marked:
                 return marked
-        # A paragraph, or an item of a list.
-        item = _item(text)
+        # By its first two characters most text is known to be no item of a list.
+        item = _item(text) if mark not in _LETTERS or text[1:2] in _AFTER_LETTER else 0
         after = self._item_end(at, indent) if item else self._group(at, indent)
         if texts[after - 1].endswith("::"):
             self._before_code = self._indents[after - 1] + (item if after == at + 1 else 0)
