@@ -50,6 +50,7 @@ def check(text, positions):
 @example("👩\u200d👩\u200d" * 3, None)
 @example("क\u094d\u200d\u094dष\u094d", None)
 @example("a\u094dक", None)
+@example("\u1039🏽क", None)
 @example("\u0600\u0600\r\n\u0301", None)
 @example("ᄀ가ᅡᆨᆨᄀ", None)
 def test_edges_are_those_of_the_whole_text_asked_in_any_order(text, random_):

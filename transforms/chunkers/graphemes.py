@@ -9,7 +9,7 @@ import regex
 
 # A flag before a flag by itself: `\X` looks back from each regional indicator to the first of their run.
 _CLUSTER = regex.compile(r"\p{Regional_Indicator}{2}(?=\p{Regional_Indicator})|\X")
-_JOINS_WHAT_FOLLOWS = regex.compile(r"[\p{M}\u200d]")
+_JOINS_WHAT_FOLLOWS = regex.compile(r"[\p{M}\p{GCB=Extend}\p{GCB=ZWJ}]")
 _REGIONAL_INDICATOR = regex.compile(r"\p{Regional_Indicator}")
 
 
