@@ -81,8 +81,7 @@ def test_a_document_goes_to_one_shard_with_all_of_its_rows() -> None:
 def test_a_chunk_travels_with_all_it_knows() -> None:
     box = (1.0, 2.0, 3.5, 4.0)
     item = whole("d", "Alpha ", "béta\n")
-    rich = replace(
-        item.chunks[1],
+    rich = item.chunks[1]._replace(
         spans=((6, 8), (9, 11)),
         overlap=2,
         heading_level=2,
@@ -218,7 +217,7 @@ def test_equal_documents_have_equal_claims_and_others_have_not() -> None:
         replace(item, document=replace(item.document, source=Source(row=1))),
         replace(item, document=replace(item.document, title="T")),
         replace(item, chunker=replace(CHUNKER, hash="f" * 16)),
-        replace(item, chunks=[replace(item.chunks[0], chunk_id="0" * 32)]),
+        replace(item, chunks=[item.chunks[0]._replace(chunk_id="0" * 32)]),
     ]
     claims = [row["claim"] for row in rows(*variants, whole("d", "text"))["documents"]]
     assert claims[0] == claims[-1]

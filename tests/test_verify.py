@@ -808,7 +808,7 @@ def test_chunks_whose_tokenizer_is_not_at_hand_are_not_recounted(name: str, outp
     (whole,) = get_chunker("recursive", chunk_size=40, tokenizer="character").chunk(
         Document("a", "Two words.")
     )
-    held = replace(whole, chunk_id=chunk_id("a", record.hash, text_digest(b"Two words."), 0))
+    held = whole._replace(chunk_id=chunk_id("a", record.hash, text_digest(b"Two words."), 0))
     write(output, [replace(made("Two words.", held), chunker=record)], chunker=record)
     report = verify(output)
     assert (report.ok, report.not_recounted) == (True, {name: 1})

@@ -38,22 +38,35 @@ def chunk_id(document_id: str, chunker_hash: str, digest: str, ordinal: int) -> 
         digest: The `text_digest` of its text.
         ordinal: How many chunks before it in the document have the same text.
     """
-    return chunk_ids(document_id, chunker_hash)(digest, ordinal)
+    return _id(_begun(document_id, chunker_hash), digest, ordinal)
 
 
-def chunk_ids(document_id: str, chunker_hash: str) -> Callable[[str, int], str]:
-    """Gives the ids of the chunks of one document, from their digests and ordinals; see `chunk_id`.
+def chunk_ids(document_id: str, chunker_hash: str) -> Callable[[bytes], str]:
+    """Gives the ids of the chunks of one document, from their texts in UTF-8 and in their order; see `chunk_id`.
 
     Args:
         document_id: Id of the document.
         chunker_hash: Fingerprint of the chunker.
     """
-    begun = _NOTHING.copy()
-    begun.update(f"{document_id}\n{chunker_hash}\n".encode())
+    begun = _begun(document_id, chunker_hash)
+    seen: dict[str, int] = {}
 
-    def of(digest: str, ordinal: int) -> str:
-        rest = begun.copy()
-        rest.update(f"{digest}\n{ordinal}".encode())
-        return rest.hexdigest()[:32]
+    def of(text: bytes) -> str:
+        digest = text_digest(text)
+        ordinal = seen[digest] = seen.get(digest, -1) + 1
+        return _id(begun, digest, ordinal)
 
     return of
+
+
+def _begun(document_id: str, chunker_hash: str) -> hashlib._Hash:
+    """What the ids of all chunks of a document begin with."""
+    begun = _NOTHING.copy()
+    begun.update(f"{document_id}\n{chunker_hash}\n".encode())
+    return begun
+
+
+def _id(begun: hashlib._Hash, digest: str, ordinal: int) -> str:
+    rest = begun.copy()
+    rest.update(f"{digest}\n{ordinal}".encode())
+    return rest.hexdigest()[:32]

@@ -228,32 +228,34 @@ def storable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _chunk_columns(chunks: list[Chunk]) -> list[list[object]]:
-    pages = [[place.page for place in c.locations] if c.locations else () for c in chunks]
+def _chunk_columns(chunks: Sequence[Chunk]) -> list[Sequence[object]]:
+    # The columns under the names of the fields.
+    of: Any = Chunk._make(zip(*chunks, strict=True))
+    pages = [[place.page for place in places] if places else () for places in of.locations]
     return [
-        [c.chunk_id for c in chunks],
-        [c.index for c in chunks],
-        [c.text for c in chunks],
-        [c.token_count for c in chunks],
-        [c.context for c in chunks],
-        [c.spans[0][0] for c in chunks],
-        [c.spans[-1][1] for c in chunks],
-        [c.byte_span[0] for c in chunks],
-        [c.byte_span[1] for c in chunks],
-        [c.spans if len(c.spans) > 1 else None for c in chunks],
-        [c.overlap for c in chunks],
-        [c.lines[0] for c in chunks],
-        [c.lines[1] for c in chunks],
-        [c.kind for c in chunks],
-        [c.heading_level for c in chunks],
-        [c.heading_path for c in chunks],
-        [c.parent_id for c in chunks],
-        [min(p) if p else None for p in pages],
-        [max(p) if p else None for p in pages],
-        [[(place.page, place.box) for place in c.locations] if c.locations else () for c in chunks],
-        [c.images for c in chunks],
-        [c.is_derived for c in chunks],
-        [c.over_budget for c in chunks],
+        of.chunk_id,
+        of.index,
+        of.text,
+        of.token_count,
+        of.context,
+        [spans[0][0] for spans in of.spans],
+        [spans[-1][1] for spans in of.spans],
+        [start for start, _ in of.byte_span],
+        [end for _, end in of.byte_span],
+        [spans if len(spans) > 1 else None for spans in of.spans],
+        of.overlap,
+        [first for first, _ in of.lines],
+        [last for _, last in of.lines],
+        of.kind,
+        of.heading_level,
+        of.heading_path,
+        of.parent_id,
+        [min(held) if held else None for held in pages],
+        [max(held) if held else None for held in pages],
+        [[(place.page, place.box) for place in places] if places else () for places in of.locations],
+        of.images,
+        of.is_derived,
+        of.over_budget,
     ]
 
 

@@ -1,14 +1,14 @@
 """What flows through the job: documents with their blocks, chunks, and what could not be processed.
 
-Documents, sources, blocks and chunks are not frozen, since to make a frozen one takes three times as long; nothing
-changes one once it is made.
+Documents, sources and blocks are not frozen, since to make a frozen one takes three times as long; nothing changes one
+once it is made.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from transforms.errors import DocumentError
 from transforms.provenance import ChunkerRecord
@@ -182,9 +182,10 @@ class Document:
             held = block.end
 
 
-@dataclass(slots=True, unsafe_hash=True)
-class Chunk:
+class Chunk(NamedTuple):
     """One or more spans of one document, in order, with what retrieval needs to know of them.
+
+    A tuple, of which many are made and turned into columns at little cost.
 
     Args:
         chunk_id: Id, the same in every run with the same text and chunker.
@@ -212,7 +213,7 @@ class Chunk:
 
     chunk_id: str
     document_id: str
-    index: int
+    index: int  # type: ignore[assignment]  # where a tuple has a method that nobody asks a chunk for
     text: str
     token_count: int
     spans: tuple[Span, ...]

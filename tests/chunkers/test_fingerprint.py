@@ -7,7 +7,6 @@ import os
 import pickle
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -239,7 +238,7 @@ def said(chunker, document):
         result = chunker.chunk_document(document)
     except ChunkingError as error:
         return error.reason
-    chunks = [replace(chunk, chunk_id="", parent_id=None) for chunk in result.chunks]
+    chunks = [chunk._replace(chunk_id="", parent_id=None) for chunk in result.chunks]
     return result.status, result.chunker.tokenizer, chunks
 
 

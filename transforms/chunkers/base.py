@@ -24,7 +24,7 @@ from typing_extensions import Self
 from transforms.chunkers.context import Context, ContextKind
 from transforms.chunkers.finishing import finish
 from transforms.chunkers.measured import Measured
-from transforms.chunkers.packing import Piece
+from transforms.chunkers.pieces import Piece
 from transforms.errors import ChunkingError, ConfigError
 from transforms.fingerprint import fingerprint
 from transforms.parsers import blocks_of

@@ -12,7 +12,8 @@ from typing_extensions import Self
 from transforms.chunkers.base import Chunker
 from transforms.chunkers.measured import Measured
 from transforms.chunkers.outlines import pack_outline
-from transforms.chunkers.packing import CODE, Packer, Piece
+from transforms.chunkers.packing import CODE, Packer
+from transforms.chunkers.pieces import Piece
 from transforms.errors import ConfigError
 from transforms.parsers.code import outline
 from transforms.parsers.languages import LANGUAGES, language_of

@@ -11,10 +11,13 @@ from pydantic import BeforeValidator, Field
 
 from transforms.chunkers import boundaries
 from transforms.chunkers.base import Chunker
-from transforms.chunkers.boundaries import AnyOf, Level
+from transforms.chunkers.boundaries import AnyOf
 from transforms.chunkers.edges import white_end
+from transforms.chunkers.filling import Ladder
+from transforms.chunkers.levels import Level
 from transforms.chunkers.measured import Measured
-from transforms.chunkers.packing import PROSE, Ladder, Packer, Piece
+from transforms.chunkers.packing import PROSE, Packer
+from transforms.chunkers.pieces import Piece
 from transforms.records import Span
 
 _DELIMITER = "delimiter"

@@ -16,7 +16,8 @@ from transforms.chunkers.base import Chunker, nested_chunker, taken_over
 from transforms.chunkers.filters import comment_blocks, leave_out, prompt_lines
 from transforms.chunkers.handlers import Caps, call, load, pieces_of
 from transforms.chunkers.measured import Measured
-from transforms.chunkers.packing import PROSE, Packer, Piece, whole
+from transforms.chunkers.packing import PROSE, Packer, whole
+from transforms.chunkers.pieces import Piece
 from transforms.chunkers.rulers import black
 from transforms.chunkers.skipping import SKIPPED, SkipList, skip_rule
 from transforms.errors import ChunkingError, ConfigError

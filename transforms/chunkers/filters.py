@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 from transforms.chunkers.measured import Measured
-from transforms.chunkers.packing import Piece
+from transforms.chunkers.pieces import Piece
 from transforms.records import Span
 
 _PROMPT = re.compile(
@@ -123,14 +122,18 @@ def leave_out(
                 continue
             text = "".join(measured.text[start:end] for start, end in group)
             start, end = group[0][0], group[-1][1]
-            before = replace(
-                piece,
-                start=start,
-                new=max(piece.new, start),
-                end=end,
-                tokens=count(text),
-                parent=parent,
-                spans=tuple(group) if len(group) > 1 else None,
+            before = Piece(
+                start,
+                max(piece.new, start),
+                end,
+                count(text),
+                piece.over_budget,
+                piece.kind,
+                piece.heading_level,
+                parent,
+                piece.fallback,
+                tuple(group) if len(group) > 1 else None,
+                piece.derived,
             )
             yield before
             if places[-1] is parent:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from transforms.chunkers import compiled
 from transforms.chunkers.context import Context
 from transforms.chunkers.measured import Measured
-from transforms.chunkers.packing import Piece
+from transforms.chunkers.pieces import Piece
 from transforms.chunkers.rulers import black
-from transforms.fingerprint import chunk_ids, text_digest
+from transforms.fingerprint import chunk_ids
 from transforms.provenance import ChunkerRecord
-from transforms.records import Block, Chunk, Location, Span
+from transforms.records import Chunk, Document, Location, Span
 
 # Kinds of blocks that make a chunk special if it holds nothing else.
 _SPECIAL = frozenset({"heading", "table", "code", "caption", "title", "abstract", "figure"})
-_FactsOfSlice = tuple[str, "int | None", tuple[Location, ...], tuple[str, ...]]
-_PLAIN: _FactsOfSlice = ("body", None, (), ())
+
+
+FactsOfSlice = tuple[str, "int | None", tuple[Location, ...], tuple[str, ...]]
+PLAIN: FactsOfSlice = ("body", None, (), ())
 
 
 def finish(
@@ -35,40 +38,77 @@ def finish(
         The chunks, and the number of non-whitespace characters outside all of them that no setting removed.
     """
     document, text = measured.document, measured.text
-    strategy, size = chunker.name, chunker.chunk_size
-    document_id, acl_labels, tenant_id = document.document_id, document.acl_labels, document.tenant_id
-    facts_of = _Facts(measured.blocks) if measured.blocks else None
-    path_at = measured.path_at if measured.has_paths else None
-    context_of = context.of if context.is_told else None
+    chunks, gaps = _chunks_of(
+        document,
+        pieces,
+        chunker,
+        chunk_ids(document.document_id, chunker.hash),
+        _Facts(measured) if measured.blocks else None,
+        measured.path_at if measured.has_paths else None,
+        context.of if context.is_told else None,
+    )
+    return chunks, sum(_lost(text, start, end, measured.removed) for start, end in gaps) if gaps else 0
+
+
+def chunks_of(
+    document: Document,
+    pieces: Sequence[Piece],
+    chunker: ChunkerRecord,
+    id_of: Callable[[bytes], str],
+    facts_of: Callable[[int, int], FactsOfSlice] | None,
+    path_at: Callable[[int], tuple[str, ...]] | None,
+    context_of: Callable[[int, str, int], str | None] | None,
+) -> tuple[list[Chunk], list[Span]]:
+    """The chunks of a document, and what of its text lies in none of them and is not blank.
+
+    Where a chunk stands in bytes and lines is told from where the one before it ended, so that all of them cost about
+    what the text does.
+
+    Args:
+        document: The document.
+        pieces: The slices that become chunks.
+        chunker: The chunker.
+        id_of: Gives the id of the next chunk, from its text in UTF-8.
+        facts_of: What the blocks of a slice say of it, if the document has blocks.
+        path_at: The path in force at a position, if there is any.
+        context_of: The context of a chunk, from its start, text and tokens, if any has one.
+    """
+    text, strategy, size = document.text, chunker.name, chunker.chunk_size
+    line_breaks = _line_breaks if "\r" in text else str.count
     chunks: list[Chunk] = []
-    seen: dict[str, int] = {}
-    teller = compiled.native.Teller if compiled.native else Teller
-    told, id_of = teller(text).slice, chunk_ids(document_id, chunker.hash)
-    # How far chunks hold the text, and what none of them holds of it.
-    held, lost = 0, 0
-    before = None
+    gaps: list[Span] = []
+    # A place in the text, with the bytes before it and its line.
+    at, byte, line = 0, 0, 1
+    # How far chunks hold the text, and the one that does.
+    held, before = 0, None
     for index, piece in enumerate(pieces):
         start, end = piece.start, piece.end
-        if start > held and not text[held:start].isspace():
-            lost += _lost(text, held, start, measured.removed)
-        content, data, byte_span, lines = told(start, end)
+        if start >= at:
+            byte += len(text[at:start].encode())
+            line += line_breaks(text, "\n", at, start)
+        else:
+            byte -= len(text[start:at].encode())
+            line -= line_breaks(text, "\n", start, at)
+        content = text[start:end]
+        data = content.encode()
+        at, after, last = end, byte + len(data), line + line_breaks(text, "\n", start, end)
         if piece.derived is not None or piece.spans:
             content = piece.derived or "".join(text[low:high] for low, high in piece.spans or ())
             data = content.encode()
-        digest = text_digest(data)
-        ordinal = seen[digest] = seen.get(digest, -1) + 1
-        kind, heading_level, locations, images = facts_of(start, end) if facts_of else _PLAIN
+        if start > held and not text[held:start].isspace():
+            gaps.append((held, start))
+        kind, heading_level, locations, images = facts_of(start, end) if facts_of else PLAIN
         chunks.append(
             Chunk(
-                id_of(digest, ordinal),
-                document_id,
+                id_of(data),
+                document.document_id,
                 index,
                 content,
                 piece.tokens,
                 piece.spans or ((start, end),),
-                byte_span,
-                _shared(piece, before, held) if start < held else 0,
-                lines,
+                (byte, after),
+                shared(piece, before, held) if start < held else 0,
+                (line, last),
                 piece.kind or kind,
                 f"{strategy}:{piece.fallback}" if piece.fallback else strategy,
                 piece.heading_level or heading_level,
@@ -79,45 +119,19 @@ def finish(
                 images,
                 piece.derived is not None,
                 piece.over_budget and piece.tokens > size,
-                acl_labels,
-                tenant_id,
+                document.acl_labels,
+                document.tenant_id,
             )
         )
+        byte, line = after, last
         if end > held:
             held, before = end, piece
-    return chunks, lost + _lost(text, held, len(text), measured.removed)
+    if held < len(text) and not text[held:].isspace():
+        gaps.append((held, len(text)))
+    return chunks, gaps
 
 
-class Teller:
-    """Tells of the slices of a text where they stand in bytes and lines, each from where the last one ended.
-
-    Args:
-        text: The text.
-    """
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._is_ascii = text.isascii()
-        self._line_breaks = _line_breaks if "\r" in text else str.count
-        self._at, self._byte, self._line = 0, 0, 1
-
-    def slice(self, start: int, end: int) -> tuple[str, bytes, Span, Span]:
-        """Text, text in UTF-8, span in bytes, first and last line of a slice."""
-        text, at, byte, line = self._text, self._at, self._byte, self._line
-        if start >= at:
-            byte += start - at if self._is_ascii else len(text[at:start].encode())
-            line += self._line_breaks(text, "\n", at, start)
-        else:
-            byte -= at - start if self._is_ascii else len(text[start:at].encode())
-            line -= self._line_breaks(text, "\n", start, at)
-        content = text[start:end]
-        data = content.encode()
-        self._at, self._byte = end, byte + len(data)
-        self._line = line + self._line_breaks(text, "\n", start, end)
-        return content, data, (byte, self._byte), (line, self._line)
-
-
-def _shared(piece: Piece, before: Piece | None, held: int) -> int:
+def shared(piece: Piece, before: Piece | None, held: int) -> int:
     """Leading characters that the chunk before holds too; none of a chunk inside the one it stands under."""
     if before is None or piece.end <= held:
         return 0
@@ -128,39 +142,39 @@ def _shared(piece: Piece, before: Piece | None, held: int) -> int:
     return sum(max(0, min(a[1], b[1]) - max(a[0], b[0])) for a, b in pairs)
 
 
+_chunks_of = partial(compiled.native.chunks_of, Chunk, PLAIN, shared) if compiled.native else chunks_of
+
+
 class _Facts:
     """What the blocks of a document say of its slices: kind, heading level, locations and images.
 
     Args:
-        blocks: The blocks, in order.
+        measured: The document.
     """
 
-    def __init__(self, blocks: Sequence[Block]) -> None:
-        self._blocks = blocks
-        self._starts = [block.start for block in blocks]
-        self._ends = [block.end for block in blocks]
-        # Most texts have neither.
-        self._has_locations = any(block.locations for block in blocks)
-        self._has_images = any(block.images for block in blocks)
+    def __init__(self, measured: Measured) -> None:
+        self._blocks = measured.blocks
+        self._starts, self._ends = measured.block_starts, measured.block_ends
+        kinds = measured.block_kinds
+        if "table_row" in kinds:
+            kinds = ["table" if kind == "table_row" else kind for kind in kinds]
+        self._kinds = kinds
+        self._has_places = any(block.locations or block.images for block in measured.blocks)
 
-    def __call__(self, start: int, end: int) -> _FactsOfSlice:
+    def __call__(self, start: int, end: int) -> FactsOfSlice:
         first, last = bisect_right(self._ends, start), bisect_left(self._starts, end)
         if first >= last:
-            return _PLAIN
-        touched = self._blocks[first:last]
-        kind = _kind(touched[0])
-        if kind not in _SPECIAL or any(_kind(block) != kind for block in touched):
+            return PLAIN
+        kind = self._kinds[first]
+        if kind not in _SPECIAL or self._kinds[first:last].count(kind) < last - first:
             kind = "body"
-        locations = (
-            {place: None for block in touched for place in block.locations} if self._has_locations else ()
-        )
-        images = {image: None for block in touched for image in block.images} if self._has_images else ()
-        level = touched[0].level if kind == "heading" and len(touched) == 1 else None
+        level = self._blocks[first].level if kind == "heading" and last - first == 1 else None
+        if not self._has_places:
+            return kind, level, (), ()
+        touched = self._blocks[first:last]
+        locations = dict.fromkeys(location for block in touched for location in block.locations)
+        images = dict.fromkeys(image for block in touched for image in block.images)
         return kind, level, tuple(locations), tuple(images)
-
-
-def _kind(block: Block) -> str:
-    return "table" if block.kind == "table_row" else block.kind
 
 
 def _line_breaks(text: str, mark: str, start: int, end: int) -> int:

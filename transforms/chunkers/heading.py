@@ -11,7 +11,8 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from transforms.chunkers.base import Chunker, nested_chunker
 from transforms.chunkers.measured import Measured
-from transforms.chunkers.packing import Piece, join, whole
+from transforms.chunkers.packing import join, whole
+from transforms.chunkers.pieces import Piece
 from transforms.records import Block, Span
 
 

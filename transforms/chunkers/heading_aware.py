@@ -8,8 +8,10 @@ from typing import ClassVar
 from pydantic import Field
 
 from transforms.chunkers.base import Chunker
+from transforms.chunkers.filling import Ladder
 from transforms.chunkers.measured import Measured
-from transforms.chunkers.packing import CODE, PROSE, TABLE, Ladder, Packer, Piece
+from transforms.chunkers.packing import CODE, PROSE, TABLE, Packer
+from transforms.chunkers.pieces import Piece
 
 _BY_BLOCK: Ladder = ("block", *PROSE)
 # Lines of a paragraph are the width of somebody's editor; sentences are the author's.

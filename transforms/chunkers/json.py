@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from transforms.chunkers.base import Chunker
+from transforms.chunkers.filling import Ladder
 from transforms.chunkers.measured import Measured
 from transforms.chunkers.outlines import Path, pack_outline
-from transforms.chunkers.packing import Ladder, Packer, Piece
+from transforms.chunkers.packing import Packer
+from transforms.chunkers.pieces import Piece
 from transforms.parsers.json_text import outline_json, outline_json_lines
 from transforms.parsers.media_types import media_type_of
 from transforms.parsers.outline import Node
@@ -41,7 +43,7 @@ class JsonChunker(Chunker):
 
     join_records: bool = False
 
-    def cut(self, measured: Measured, start: int, end: int) -> Iterator[Piece]:
+    def cut(self, measured: Measured, start: int, end: int) -> Iterable[Piece]:
         """The slices of [start, end) that become chunks, in order."""
         packer = measured.prepared(
             self, lambda: Packer(measured, self.chunk_size, self.chunk_overlap, _STRINGS, {})

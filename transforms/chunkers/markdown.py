@@ -11,7 +11,7 @@ from pydantic import Field
 from transforms.chunkers.base import Chunker
 from transforms.chunkers.heading import HeadingChunker
 from transforms.chunkers.measured import Measured
-from transforms.chunkers.packing import Piece
+from transforms.chunkers.pieces import Piece
 from transforms.parsers.markdown import parse_markdown
 
 

@@ -45,7 +45,7 @@ class Measured:
         self.notes: dict[str, int] = {}
         self._has_returns = "\r" in text
         # Last position up to another one, and first from it on, that divides no grapheme cluster.
-        edges = edges_of(text)
+        self.edges = edges = edges_of(text)
         self.edge_before, self.edge_after = edges.before, edges.after
         # Where a chunk begins and ends that may hold a certain slice: without the white space at its edges.
         self.begin, self.finish = edges.begin, edges.finish
@@ -76,7 +76,10 @@ class Measured:
         self.blocks: Sequence[Block] = ()
         self._headings: Sequence[Block] = ()
         self._heading_starts: Sequence[int] = ()
-        self._block_starts: Sequence[int] = ()
+        # Kind, start and end of each block.
+        self.block_kinds: Sequence[str] = ()
+        self.block_starts: Sequence[int] = ()
+        self.block_ends: Sequence[int] = ()
         self.has_tables = False
         if blocks:
             self.take_blocks(blocks)
@@ -92,20 +95,13 @@ class Measured:
             # Any position will do for an edge.
             self.blocks = [self._as_heading(raw) if raw.kind == "heading" else raw for raw in blocks]
         else:
-            edge = self.edge_before
-            self.blocks = [
-                block
-                for raw in blocks
-                if (
-                    block := raw
-                    if raw.kind != "heading" and edge(raw.start) == raw.start and edge(raw.end) == raw.end
-                    else self._usable(raw)
-                )
-            ]
+            self.blocks = [block for raw in blocks if (block := self._usable(raw))]
+        self.block_kinds = [block.kind for block in self.blocks]
+        self.block_starts = [block.start for block in self.blocks]
+        self.block_ends = [block.end for block in self.blocks]
+        self.has_tables = "table" in self.block_kinds
         self._headings = [block for block in self.blocks if block.kind == "heading"]
         self._heading_starts = [heading.start for heading in self._headings]
-        self._block_starts = [block.start for block in self.blocks]
-        self.has_tables = any(block.kind == "table" for block in self.blocks)
         if self._headings:
             self._follow_headings()
 
@@ -129,6 +125,11 @@ class Measured:
         elif title == block.title:
             return block
         return replace(block, title=title, level=level)
+
+    def kind_of(self, start: int, end: int) -> str | None:
+        """Kind of the block that holds all of a slice, if one does."""
+        place = bisect_right(self.block_starts, start) - 1
+        return self.block_kinds[place] if place >= 0 and end <= self.block_ends[place] else None
 
     def headings(self, start: int, end: int) -> Sequence[Block]:
         """The headings that begin in [start, end)."""
@@ -185,14 +186,14 @@ class Measured:
         """
         if block.kind != "table":
             return []
-        table = self._table(bisect_right(self._block_starts, block.start) - 1)
+        table = self._table(bisect_right(self.block_starts, block.start) - 1)
         return table.header_and_rows if table else []
 
     def table_header_at(self, position: int) -> str | None:
         """The header of the table in whose rows a position lies; None if there is none."""
         if not self.has_tables:
             return None
-        place = bisect_right(self._block_starts, position) - 1
+        place = bisect_right(self.block_starts, position) - 1
         block = self.blocks[place] if place >= 0 else None
         # What begins where the table does has its header in its text.
         if block is None or block.kind != "table" or not block.start < position < block.end:

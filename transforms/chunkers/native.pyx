@@ -15,6 +15,7 @@ from cpython.unicode cimport (
     Py_UNICODE_ISSPACE,
     PyUnicode_AsUTF8String,
     PyUnicode_DATA,
+    PyUnicode_Find,
     PyUnicode_FindChar,
     PyUnicode_KIND,
     PyUnicode_READ,
@@ -22,6 +23,7 @@ from cpython.unicode cimport (
 )
 
 cdef array _INTEGERS = array("i")
+cdef object _make_tuple = tuple.__new__
 
 cdef extern from *:
     """
@@ -367,6 +369,189 @@ cdef class PrefixRuler(_Text):
         return self._ends[first] if first >= 0 else 0
 
 
+cdef class Level(_Text):
+    """A level, as `levels.Level` says; of its own it has no boundary."""
+
+    cdef Py_ssize_t _last(self, Py_ssize_t start, Py_ssize_t end) except -2:
+        """Last boundary after `start` whose mark begins at or before `end`; -1 if there is none."""
+        return -1
+
+    cdef Py_ssize_t _first(self, Py_ssize_t start, Py_ssize_t end) except -2:
+        """First boundary after `start` and before `end`; -1 if there is none."""
+        return -1
+
+    def last(self, Py_ssize_t start, Py_ssize_t end):
+        """Last boundary after `start` whose mark begins at or before `end`; None if there is none."""
+        cdef Py_ssize_t boundary = self._last(start, end)
+        return None if boundary < 0 else boundary
+
+    def first(self, Py_ssize_t start, Py_ssize_t end):
+        """First boundary after `start` and before `end`; None if there is none."""
+        cdef Py_ssize_t boundary = self._first(start, end)
+        return None if boundary < 0 else boundary
+
+
+@cython.final
+cdef class _Foreign(Level):
+    """A level that is not compiled."""
+
+    cdef object _find_last, _find_first
+
+    def __init__(self, level):
+        self._find_last, self._find_first = level.last, level.first
+
+    cdef Py_ssize_t _last(self, Py_ssize_t start, Py_ssize_t end) except -2:
+        boundary = self._find_last(start, end)
+        return -1 if boundary is None else boundary
+
+    cdef Py_ssize_t _first(self, Py_ssize_t start, Py_ssize_t end) except -2:
+        boundary = self._find_first(start, end)
+        return -1 if boundary is None else boundary
+
+
+cdef Level _level(level):
+    return level if isinstance(level, Level) else _Foreign(level)
+
+
+@cython.final
+cdef class SeparatorLevel(Level):
+    """Boundaries after one separator, as `levels.SeparatorLevel` says."""
+
+    cdef str _separator
+    cdef Py_ssize_t _size
+
+    def __init__(self, text, str separator not None):
+        self._hold(text)
+        self._separator = separator
+        self._size = len(separator)
+
+    cdef Py_ssize_t _last(self, Py_ssize_t start, Py_ssize_t end) except -2:
+        cdef Py_ssize_t at = PyUnicode_Find(self._text, self._separator, start, end + self._size, -1)
+        return -1 if at < 0 else at + self._size
+
+    cdef Py_ssize_t _first(self, Py_ssize_t start, Py_ssize_t end) except -2:
+        cdef Py_ssize_t at = PyUnicode_Find(
+            self._text, self._separator, max(0, start - self._size + 1), max(0, end - 1), 1
+        )
+        return -1 if at < 0 else at + self._size
+
+
+@cython.final
+cdef class WordLevel(Level):
+    """Boundaries after white space, as `levels.WordLevel` says."""
+
+    def __init__(self, text):
+        self._hold(text)
+
+    cdef Py_ssize_t _last(self, Py_ssize_t start, Py_ssize_t end) except -2:
+        cdef Py_ssize_t at = min(end + 1, self._length)
+        while at > start:
+            if Py_UNICODE_ISSPACE(self._read(at - 1)):
+                return at
+            at -= 1
+        return -1
+
+    cdef Py_ssize_t _first(self, Py_ssize_t start, Py_ssize_t end) except -2:
+        cdef Py_ssize_t at
+        for at in range(max(0, start), min(end - 1, self._length)):
+            if Py_UNICODE_ISSPACE(self._read(at)):
+                return at + 1
+        return -1
+
+
+cdef Py_ssize_t _first_after(list places, Py_ssize_t position) except -1:
+    """How many of ascending places are not after a position."""
+    cdef Py_ssize_t low = 0, high = len(places), middle
+    while low < high:
+        middle = (low + high) >> 1
+        if <Py_ssize_t>places[middle] <= position:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@cython.final
+cdef class PlaceLevel(Level):
+    """Boundaries at given places, as `levels.PlaceLevel` says."""
+
+    cdef list _ends, _starts
+
+    def __init__(self, ends, starts):
+        self._ends, self._starts = list(ends), list(starts)
+
+    cdef Py_ssize_t _last(self, Py_ssize_t start, Py_ssize_t end) except -2:
+        cdef Py_ssize_t place = _first_after(self._ends, end) - 1
+        if place >= 0 and <Py_ssize_t>self._starts[place] > start:
+            return self._starts[place]
+        return -1
+
+    cdef Py_ssize_t _first(self, Py_ssize_t start, Py_ssize_t end) except -2:
+        cdef Py_ssize_t place = _first_after(self._starts, start)
+        if place < len(self._starts) and <Py_ssize_t>self._starts[place] < end:
+            return self._starts[place]
+        return -1
+
+
+@cython.final
+cdef class AnyOf(Level):
+    """Boundaries of several levels, as `levels.AnyOf` says."""
+
+    cdef list _levels
+
+    def __init__(self, levels):
+        self._levels = [_level(level) for level in levels]
+
+    cdef Py_ssize_t _last(self, Py_ssize_t start, Py_ssize_t end) except -2:
+        cdef Py_ssize_t best = -1
+        for level in self._levels:
+            best = max(best, (<Level>level)._last(start, end))
+        return best
+
+    cdef Py_ssize_t _first(self, Py_ssize_t start, Py_ssize_t end) except -2:
+        cdef Py_ssize_t best = -1, boundary
+        for level in self._levels:
+            boundary = (<Level>level)._first(start, end if best < 0 else best)
+            if boundary >= 0:
+                best = boundary
+        return best
+
+
+@cython.final
+cdef class KeepingWhole(Level):
+    """A level without the boundaries inside certain spans, as `levels.KeepingWhole` says."""
+
+    cdef Level _of
+    cdef list _starts, _ends
+
+    def __init__(self, level, spans):
+        self._of = _level(level)
+        self._starts = [start for start, _ in spans]
+        self._ends = [end for _, end in spans]
+
+    cdef Py_ssize_t _last(self, Py_ssize_t start, Py_ssize_t end) except -2:
+        cdef Py_ssize_t boundary = self._of._last(start, end), span
+        if boundary < 0:
+            return -1
+        span = _first_after(self._starts, boundary - 1) - 1
+        if span < 0 or boundary >= <Py_ssize_t>self._ends[span]:
+            return boundary
+        return self._starts[span] if <Py_ssize_t>self._starts[span] > start else -1
+
+    cdef Py_ssize_t _first(self, Py_ssize_t start, Py_ssize_t end) except -2:
+        cdef Py_ssize_t boundary, span
+        while True:
+            boundary = self._of._first(start, end)
+            if boundary < 0:
+                return -1
+            span = _first_after(self._starts, boundary - 1) - 1
+            if span < 0 or boundary >= <Py_ssize_t>self._ends[span]:
+                return boundary
+            if <Py_ssize_t>self._starts[span] > start:
+                return self._starts[span]
+            start = <Py_ssize_t>self._ends[span] - 1
+
+
 cdef enum Role:
     STOP = 1
     WANTS_SPACE = 2
@@ -420,7 +605,8 @@ cdef class SentenceRules:
         return SentenceLevel(self, text)
 
 
-cdef class SentenceLevel(_Text):
+@cython.final
+cdef class SentenceLevel(Level):
     """Boundaries after sentences, as `boundaries.MarkLevel` with the marks and rules of sentences says."""
 
     cdef SentenceRules _rules
@@ -480,8 +666,7 @@ cdef class SentenceLevel(_Text):
             end = at + 1
         return end
 
-    def last(self, Py_ssize_t start, Py_ssize_t end):
-        """Last boundary after `start` whose mark begins at or before `end`; None if there is none."""
+    cdef Py_ssize_t _last(self, Py_ssize_t start, Py_ssize_t end) except -2:
         cdef Py_ssize_t at = min(end, self._length - 1), boundary
         while at >= start:
             if self._role(at) & STOP:
@@ -489,19 +674,18 @@ cdef class SentenceLevel(_Text):
                 if boundary > start:
                     return boundary
             at -= 1
-        return None
+        return -1
 
-    def first(self, Py_ssize_t start, Py_ssize_t end):
-        """First boundary after `start` and before `end`; None if there is none."""
+    cdef Py_ssize_t _first(self, Py_ssize_t start, Py_ssize_t end) except -2:
         cdef Py_ssize_t at = max(0, start - self._rules._mark_reach), boundary
         cdef Py_ssize_t stop = min(end, self._length)
         while at < stop:
             if self._role(at) & STOP:
                 boundary = self._after(at)
                 if boundary > start:
-                    return boundary if boundary < end else None
+                    return boundary if boundary < end else -1
             at += 1
-        return None
+        return -1
 
 
 def has_spaced_blank_line(text):
@@ -596,18 +780,290 @@ cdef inline bint _is_line_break(Py_UCS4 c) noexcept:
     return c == c"\n" or c == c"\r"
 
 
-cdef class Teller(_Text):
-    """Tells of the slices of a text where they stand in bytes and lines, as `finishing.Teller` says."""
+cdef class Piece:
+    """A chunk to be, as `pieces.Piece` says."""
 
-    cdef Py_ssize_t _at, _byte, _line
+    cdef public Py_ssize_t start, new, end, tokens
+    cdef public bint over_budget
+    cdef public object kind, heading_level, parent, fallback, spans, derived
+
+    def __init__(
+        self,
+        Py_ssize_t start,
+        Py_ssize_t new,
+        Py_ssize_t end,
+        Py_ssize_t tokens,
+        bint over_budget=False,
+        kind=None,
+        heading_level=None,
+        parent=None,
+        fallback=None,
+        spans=None,
+        derived=None,
+    ):
+        self.start, self.new, self.end, self.tokens = start, new, end, tokens
+        self.over_budget = over_budget
+        self.kind, self.heading_level, self.parent = kind, heading_level, parent
+        self.fallback, self.spans, self.derived = fallback, spans, derived
+
+    def __repr__(self):
+        return f"Piece({self.start}, {self.new}, {self.end}, {self.tokens})"
+
+
+cdef Piece _piece(Py_ssize_t start, Py_ssize_t new, Py_ssize_t end, Py_ssize_t tokens):
+    cdef Piece piece = Piece.__new__(Piece)
+    piece.start, piece.new, piece.end, piece.tokens = start, new, end, tokens
+    return piece
+
+
+cdef class Filler:
+    """Fills chunk after chunk of one document, as `filling.Filler` says."""
+
+    cdef readonly object _measured
+    cdef public list barriers, whole_starts, whole_ends
+    cdef Edges _edges
+    cdef PrefixRuler _ruler
+    cdef object _count_by, _reach_by, _room_by
+    cdef readonly Py_ssize_t _size
+    cdef Py_ssize_t _overlap, _tries
+    cdef tuple _ladder, _overlap_levels
+    cdef object _by_kind, _overlap_of
+    cdef dict _found
+
+    def __init__(
+        self,
+        measured,
+        Py_ssize_t size,
+        Py_ssize_t overlap,
+        tuple ladder not None,
+        by_kind,
+        tuple overlap_levels not None,
+        overlap_of,
+        Py_ssize_t tries,
+    ):
+        self._measured = measured
+        self._edges = measured.edges
+        ruler = measured.ruler
+        self._ruler = ruler if isinstance(ruler, PrefixRuler) else None
+        # None where the compiled ruler says it.
+        self._count_by = None if self._ruler is not None and measured.count == ruler.count else measured.count
+        self._reach_by = self._room_by = None
+        self._size, self._overlap, self._tries = size, overlap, tries
+        self._ladder = ladder
+        self._by_kind = by_kind
+        self._overlap_levels = (overlap_of,) if overlap_of else overlap_levels
+        self._overlap_of = overlap_of
+        self._found = {}
+        self.barriers, self.whole_starts, self.whole_ends = [], [], []
+
+    cdef Py_ssize_t _count(self, Py_ssize_t start, Py_ssize_t end) except -1:
+        return self._ruler.count(start, end) if self._count_by is None else self._count_by(start, end)
+
+    cdef Py_ssize_t _reach(self, Py_ssize_t start, Py_ssize_t budget) except -1:
+        return self._ruler.reach(start, budget) if self._reach_by is None else self._reach_by(start, budget)
+
+    cdef Py_ssize_t _back(self, Py_ssize_t end, Py_ssize_t budget) except -1:
+        return self._measured.ruler.back(end, budget) if self._ruler is None else self._ruler.back(end, budget)
+
+    cdef Py_ssize_t _room(self, Py_ssize_t start) except -1:
+        return self._room_by(start, self._size)
+
+    cdef Level _level(self, name):
+        found = self._found.get(name)
+        if found is None:
+            found = self._found[name] = _level(self.level(name))
+        return <Level>found
+
+    def pack(self, Py_ssize_t start, Py_ssize_t end):
+        """Chunks of [start, end), in order."""
+        cdef list pieces = []
+        measured = self._measured
+        # A strategy may limit these for a while.
+        reach = measured.reach
+        self._reach_by = None if self._ruler is not None and reach == measured.ruler.reach else reach
+        self._room_by = measured.room
+        for low, high in measured.regions:
+            if low < end and start < high:
+                self._pack_region(max(low, start), min(high, end), pieces)
+        self._reach_by = self._room_by = None
+        return pieces
+
+    cdef int _pack_region(self, Py_ssize_t start, Py_ssize_t end, list pieces) except -1:
+        cdef Edges edges = self._edges
+        cdef Piece previous = None, piece
+        cdef Level level
+        cdef tuple ladder
+        cdef Py_ssize_t new = edges.begin(start, end), stop, last, depth, lead, black, size, reach, boundary
+        cdef list stack = [(end, edges.finish(end, new), self._ladder, 0)]
+        while stack:
+            stop, last, ladder, depth = stack[len(stack) - 1]
+            if new >= last:
+                stack.pop()
+                continue
+            lead = self.lead(previous, new) if previous is not None and self._overlap else new
+            black = edges._white_end(new, stop)
+            size = self._room(lead)
+            reach = self._reach(lead, size)
+            piece = self._whole(lead, new, last, size) if last <= reach else None
+            while piece is None:
+                if depth == len(ladder):
+                    piece = self._graphemes(lead, new, black, stop, size)
+                    break
+                level = self._level(ladder[depth])
+                piece = self._longest(level, lead, new, black, stop, reach, size)
+                if piece is not None:
+                    break
+                boundary = level._first(black, stop)
+                if boundary >= 0:
+                    boundary = edges.after(boundary)
+                if boundary < 0 or boundary >= stop:
+                    stack.pop()
+                else:
+                    stop, last = boundary, edges.finish(boundary, new)
+                if lead < new:
+                    size = self._room(new)
+                    piece = self._whole(new, new, last, size) if last <= self._reach(new, size) else None
+                    if piece is not None and previous is not None:
+                        self._lengthen(piece, lead, previous.end, size)
+                    size = self._room(lead)
+                kind = self._measured.kind_of(new, last)
+                finer = self._by_kind.get(kind) if kind else None
+                if finer is None or finer is ladder:
+                    depth += 1
+                else:
+                    ladder, depth = finer, 0
+                stack.append((stop, last, ladder, depth))
+            pieces.append(piece)
+            previous = piece
+            new = edges.begin(piece.end, end)
+        return 0
+
+    cdef Piece _whole(self, Py_ssize_t start, Py_ssize_t new, Py_ssize_t end, Py_ssize_t size):
+        """All that is left of the piece at hand, up to its trimmed end, if it fits."""
+        cdef Py_ssize_t tokens = self._count(start, end)
+        return _piece(start, new, end, tokens) if tokens <= size else None
+
+    cdef Piece _longest(
+        self,
+        Level level,
+        Py_ssize_t start,
+        Py_ssize_t new,
+        Py_ssize_t black,
+        Py_ssize_t stop,
+        Py_ssize_t reach,
+        Py_ssize_t size,
+    ):
+        """The most pieces of a level that fit together, if any does."""
+        cdef Py_ssize_t furthest = min(reach, stop - 1), before = stop, boundary, end = 0, tokens
+        while furthest > black:
+            boundary = level._last(black, furthest)
+            if boundary < 0:
+                return None
+            boundary = self._edges.after(boundary)
+            if boundary < before:
+                end = self._edges.finish(boundary, new)
+                if end <= reach:
+                    tokens = self._count(start, end)
+                    if tokens <= size:
+                        return _piece(start, new, end, tokens)
+                before = boundary
+                furthest = min(furthest, end)
+            furthest -= 1
+        return None
+
+    cdef Piece _graphemes(
+        self, Py_ssize_t start, Py_ssize_t new, Py_ssize_t black, Py_ssize_t stop, Py_ssize_t size
+    ):
+        """The most grapheme clusters that fit; one that does not fit alone is a chunk over budget."""
+        cdef Edges edges = self._edges
+        cdef Py_ssize_t bare = max(new, edges.before(black)), lead, edge, end, tokens
+        cdef Piece piece
+        for lead in dict.fromkeys((start, new, bare)):
+            edge = edges.before(min(self._reach(lead, size), stop))
+            while edge > black:
+                end = edges.finish(edge, new)
+                tokens = self._count(lead, end)
+                if tokens <= size:
+                    return _piece(lead, max(lead, new), end, tokens)
+                edge = edges.before(edge - max(1, (end - lead) * (tokens - size) // tokens))
+        end = edges.after(black + 1)
+        tokens = self._count(bare, end)
+        piece = _piece(bare, bare, end, tokens)
+        piece.over_budget = tokens > self._size
+        return piece
+
+    cpdef Py_ssize_t lead(self, Piece previous, Py_ssize_t new) except -1:
+        """Where a chunk after `previous` starts: the overlap that the settings allow, on the best boundary."""
+        cdef Py_ssize_t end = previous.end, low = max(previous.new, self._barrier(end)), lead
+        if low >= end or (self._overlap_of and self._level(self._overlap_of)._first(end - 1, new + 1) < 0):
+            return new
+        low = max(low, self._back(end, self._overlap), previous.start + 1)
+        lead = self._first_that_fits(low, end, end, self._overlap)
+        return new if lead < 0 else lead
+
+    cdef int _lengthen(self, Piece piece, Py_ssize_t lead, Py_ssize_t shared_end, Py_ssize_t size) except -1:
+        """Let a piece have as much of the overlap from `lead` to `shared_end` as the budget allows."""
+        cdef Py_ssize_t low = max(lead + 1, self._back(piece.end, size))
+        cdef Py_ssize_t start = self._first_that_fits(low, piece.new, piece.end, size)
+        if start >= 0 and self._count(start, shared_end) <= self._overlap:
+            piece.start, piece.tokens = start, self._count(start, piece.end)
+        return 0
+
+    cdef Py_ssize_t _first_that_fits(
+        self, Py_ssize_t low, Py_ssize_t high, Py_ssize_t end, Py_ssize_t budget
+    ) except -2:
+        """First good place in [low, high) that is within the budget of `end`; -1 if there is none."""
+        cdef Edges edges = self._edges
+        cdef Level level
+        cdef Py_ssize_t place, boundary, start
+        for name in self._overlap_levels:
+            level, place = self._level(name), low - 1
+            for _ in range(self._tries):
+                boundary = level._first(place, high)
+                if boundary < 0:
+                    break
+                start = edges.after(boundary)
+                if start < high and Py_UNICODE_ISSPACE(edges._read(start)):
+                    start = edges.begin(start, high)
+                if start < high and self._count(start, end) <= budget:
+                    return start
+                place = boundary
+        start = edges.after(low)
+        if self._overlap_of or self._is_inside_whole(start):
+            return -1
+        for _ in range(self._tries):
+            if start < high and not Py_UNICODE_ISSPACE(edges._read(start)) and self._count(start, end) <= budget:
+                return start
+            start = edges.after(start + 1)
+        return -1
+
+    cdef bint _is_inside_whole(self, Py_ssize_t position) except -1:
+        """Whether what stays whole would be cut at a position."""
+        cdef Py_ssize_t place = _first_after(self.whole_starts, position - 1) - 1
+        return place >= 0 and position < <Py_ssize_t>self.whole_ends[place]
+
+    cdef Py_ssize_t _barrier(self, Py_ssize_t end) except -1:
+        """End of the last block before `end` that no overlap reaches into."""
+        cdef Py_ssize_t place = _first_after(self.barriers, end) - 1
+        return self.barriers[place] if place >= 0 else 0
+
+
+@cython.final
+cdef class _Places(_Text):
+    """Tells how many bytes and line breaks the slices of a text have."""
+
     cdef bint _one_byte, _has_returns
 
-    def __init__(self, text):
-        self._hold(text)
-        self._at = self._byte = 0
-        self._line = 1
-        self._one_byte = text.isascii()
-        self._has_returns = "\r" in text
+    cdef int _look(self) except -1:
+        self._one_byte = self._text.isascii()
+        self._has_returns = "\r" in self._text
+        return 0
+
+    cdef bint _is_blank(self, Py_ssize_t start, Py_ssize_t end) noexcept:
+        for at in range(start, end):
+            if not Py_UNICODE_ISSPACE(self._read(at)):
+                return False
+        return True
 
     cdef Py_ssize_t _bytes(self, Py_ssize_t start, Py_ssize_t end) noexcept:
         cdef Py_ssize_t size = end - start
@@ -640,18 +1096,82 @@ cdef class Teller(_Text):
                 breaks += self._read(at) == c"\n"
         return breaks
 
-    def slice(self, Py_ssize_t start, Py_ssize_t end):
-        """Text, text in UTF-8, span in bytes, first and last line of a slice."""
-        cdef Py_ssize_t byte, line
-        if start >= self._at:
-            byte = self._byte + self._bytes(self._at, start)
-            line = self._line + self._line_breaks(self._at, start)
+
+def chunks_of(chunk_type, plain, shared, document, pieces, chunker, id_of, facts_of, path_at, context_of):
+    """The chunks of a document, and what lies in none of them and is not blank, as `finishing.chunks_of` says.
+
+    Args:
+        chunk_type: What a chunk is, a tuple.
+        plain: Facts of a slice that touches no block.
+        shared: How many characters a piece shares with the one before, for those of many spans.
+    """
+    cdef object text = document.text, document_id = document.document_id
+    cdef object acl_labels = document.acl_labels, tenant_id = document.tenant_id
+    cdef str strategy = chunker.name, content
+    cdef Py_ssize_t size = chunker.chunk_size
+    cdef _Places held = _Places()
+    held._hold(text)
+    held._look()
+    cdef Py_ssize_t index = 0, at = 0, byte = 0, line = 1, reached = 0, overlap, after, last, start, end
+    cdef list chunks = [], gaps = []
+    cdef Piece piece, before = None
+    cdef bytes data
+    cdef tuple facts
+    for piece in pieces:
+        start, end = piece.start, piece.end
+        if start >= at:
+            byte += held._bytes(at, start)
+            line += held._line_breaks(at, start)
         else:
-            byte = self._byte - self._bytes(start, self._at)
-            line = self._line - self._line_breaks(start, self._at)
-        cdef str text = PyUnicode_Substring(self._text, start, end)
-        cdef bytes data = PyUnicode_AsUTF8String(text)
-        self._at = end
-        self._byte = byte + len(data)
-        self._line = line + self._line_breaks(start, end)
-        return text, data, (byte, self._byte), (line, self._line)
+            byte -= held._bytes(start, at)
+            line -= held._line_breaks(start, at)
+        content = PyUnicode_Substring(text, start, end)
+        data = PyUnicode_AsUTF8String(content)
+        at, after, last = end, byte + len(data), line + held._line_breaks(start, end)
+        if piece.derived is not None or piece.spans:
+            content = piece.derived or "".join([text[low:high] for low, high in piece.spans or ()])
+            data = PyUnicode_AsUTF8String(content)
+        if start > reached and not held._is_blank(reached, start):
+            gaps.append((reached, start))
+        if start >= reached:
+            overlap = 0
+        elif before is None or piece.spans or before.spans:
+            overlap = shared(piece, before, reached)
+        else:
+            overlap = reached - start if end > reached else 0
+        facts = plain if facts_of is None else facts_of(start, end)
+        chunks.append(
+            _make_tuple(
+                chunk_type,
+                (
+                    id_of(data),
+                    document_id,
+                    index,
+                    content,
+                    piece.tokens,
+                    piece.spans or ((start, end),),
+                    (byte, after),
+                    overlap,
+                    (line, last),
+                    piece.kind or facts[0],
+                    f"{strategy}:{piece.fallback}" if piece.fallback else strategy,
+                    piece.heading_level or facts[1],
+                    () if path_at is None else path_at(start),
+                    None if piece.parent is None else chunks[piece.parent][0],
+                    None if context_of is None else context_of(start, content, piece.tokens),
+                    facts[2],
+                    facts[3],
+                    piece.derived is not None,
+                    piece.over_budget and piece.tokens > size,
+                    acl_labels,
+                    tenant_id,
+                ),
+            )
+        )
+        index += 1
+        byte, line = after, last
+        if end > reached:
+            reached, before = end, piece
+    if reached < held._length and not held._is_blank(reached, held._length):
+        gaps.append((reached, held._length))
+    return chunks, gaps

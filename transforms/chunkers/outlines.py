@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from transforms.chunkers.measured import Measured
-from transforms.chunkers.packing import Piece, joined
+from transforms.chunkers.packing import joined
+from transforms.chunkers.pieces import Piece
 from transforms.parsers.json_text import Members
 from transforms.parsers.outline import Node
 from transforms.records import Span
@@ -19,7 +20,7 @@ def pack_outline(
     nodes: Sequence[Node],
     span: Span,
     size: int,
-    cut: Callable[[int, int], Iterator[Piece]],
+    cut: Callable[[int, int], Iterable[Piece]],
     path: Path = (),
     below: Below = lambda path, name: (*path, name),
 ) -> Iterator[Piece]:

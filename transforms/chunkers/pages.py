@@ -8,7 +8,8 @@ from typing import ClassVar
 
 from transforms.chunkers.base import Chunker
 from transforms.chunkers.measured import Measured
-from transforms.chunkers.packing import PROSE, Packer, Piece
+from transforms.chunkers.packing import PROSE, Packer
+from transforms.chunkers.pieces import Piece
 
 _FORM_FEED = "\x0c"
 

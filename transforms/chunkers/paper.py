@@ -10,7 +10,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from transforms.chunkers.base import Chunker, nested_chunker
 from transforms.chunkers.measured import Measured
-from transforms.chunkers.packing import Piece
+from transforms.chunkers.pieces import Piece
 from transforms.chunkers.whole import uncut
 from transforms.records import Block, Span
 

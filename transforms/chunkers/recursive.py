@@ -9,7 +9,8 @@ from pydantic import Field, field_validator
 
 from transforms.chunkers.base import Chunker
 from transforms.chunkers.measured import Measured
-from transforms.chunkers.packing import PROSE, Packer, Piece, whole
+from transforms.chunkers.packing import PROSE, Packer, whole
+from transforms.chunkers.pieces import Piece
 
 
 def _sorted(level: object) -> object:

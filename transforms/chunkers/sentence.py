@@ -7,9 +7,12 @@ from typing import ClassVar
 
 from transforms.chunkers import boundaries
 from transforms.chunkers.base import Chunker
-from transforms.chunkers.boundaries import AnyOf, KeepingWhole, Level
+from transforms.chunkers.boundaries import AnyOf, KeepingWhole
+from transforms.chunkers.filling import Ladder
+from transforms.chunkers.levels import Level
 from transforms.chunkers.measured import Measured
-from transforms.chunkers.packing import Ladder, Packer, Piece, whole
+from transforms.chunkers.packing import Packer, whole
+from transforms.chunkers.pieces import Piece
 
 _WHOLE_SENTENCE = "whole sentence"
 _LADDER: Ladder = (_WHOLE_SENTENCE, "line", "clause", "word", "link")

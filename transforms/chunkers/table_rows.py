@@ -9,7 +9,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from transforms.chunkers.base import Chunker, nested_chunker
 from transforms.chunkers.measured import Measured
-from transforms.chunkers.packing import Piece
+from transforms.chunkers.pieces import Piece
 from transforms.parsers.tables import Table, read_table, row_sentences
 from transforms.records import Span
 

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from transforms.chunkers.base import Chunker
 from transforms.chunkers.measured import Measured
-from transforms.chunkers.packing import Piece
+from transforms.chunkers.pieces import Piece
 from transforms.records import Span
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from transforms.chunkers.base import Chunker
 from transforms.chunkers.measured import Measured
-from transforms.chunkers.packing import Piece
+from transforms.chunkers.pieces import Piece
 
 
 class WholeChunker(Chunker):
