@@ -17,10 +17,8 @@ from transforms.records import Chunk, Document, Location, Span
 
 # Kinds of blocks that make a chunk special if it holds nothing else.
 _SPECIAL = frozenset({"heading", "table", "code", "caption", "title", "abstract", "figure"})
-
-
-FactsOfSlice = tuple[str, "int | None", tuple[Location, ...], tuple[str, ...]]
-PLAIN: FactsOfSlice = ("body", None, (), ())
+_FactsOfSlice = tuple[str, "int | None", tuple[Location, ...], tuple[str, ...]]
+_PLAIN: _FactsOfSlice = ("body", None, (), ())
 
 
 def finish(
@@ -55,7 +53,7 @@ def chunks_of(
     pieces: Sequence[Piece],
     chunker: ChunkerRecord,
     id_of: Callable[[bytes], str],
-    facts_of: Callable[[int, int], FactsOfSlice] | None,
+    facts_of: Callable[[int, int], _FactsOfSlice] | None,
     path_at: Callable[[int], tuple[str, ...]] | None,
     context_of: Callable[[int, str, int], str | None] | None,
 ) -> tuple[list[Chunk], list[Span]]:
@@ -97,7 +95,7 @@ def chunks_of(
             data = content.encode()
         if start > held and not text[held:start].isspace():
             gaps.append((held, start))
-        kind, heading_level, locations, images = facts_of(start, end) if facts_of else PLAIN
+        kind, heading_level, locations, images = facts_of(start, end) if facts_of else _PLAIN
         chunks.append(
             Chunk(
                 id_of(data),
@@ -142,7 +140,7 @@ def shared(piece: Piece, before: Piece | None, held: int) -> int:
     return sum(max(0, min(a[1], b[1]) - max(a[0], b[0])) for a, b in pairs)
 
 
-_chunks_of = partial(compiled.native.chunks_of, Chunk, PLAIN, shared) if compiled.native else chunks_of
+_chunks_of = partial(compiled.native.chunks_of, Chunk, _PLAIN, shared) if compiled.native else chunks_of
 
 
 class _Facts:
@@ -161,10 +159,10 @@ class _Facts:
         self._kinds = kinds
         self._has_places = any(block.locations or block.images for block in measured.blocks)
 
-    def __call__(self, start: int, end: int) -> FactsOfSlice:
+    def __call__(self, start: int, end: int) -> _FactsOfSlice:
         first, last = bisect_right(self._ends, start), bisect_left(self._starts, end)
         if first >= last:
-            return PLAIN
+            return _PLAIN
         kind = self._kinds[first]
         if kind not in _SPECIAL or self._kinds[first:last].count(kind) < last - first:
             kind = "body"

@@ -95,7 +95,7 @@ def match(
         except Exception as error:  # each store has its own kinds
             raise ConfigError("input", shown, f"cannot be listed: {error}") from error
         if not files and not allow_empty:
-            hint = "matches no file; names that begin with . are left out, --allow_empty accepts it"
+            hint = "matches no file; names that begin with . are left out, `chunkmill run --allow_empty` accepts it"
             raise ConfigError("input", shown, hint)
         found |= files
     if not names and not allow_empty:
