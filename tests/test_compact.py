@@ -232,7 +232,7 @@ def test_files_and_row_groups_are_cut_by_size(local: str) -> None:
     texts = ["".join(noise.choices("abcdefghijklmnop", k=400)) for _ in range(300)]
     items = [cut(f"d{n:03d}", chunks=1) for n in range(300)]
     for item, text in zip(items, texts, strict=True):
-        item.chunks[0].text = text
+        item.chunks = [item.chunks[0]._replace(text=text)]
     layout = Layout(row_group_rows=20, file_bytes=20_000)
     write(local, RUN, items, layout)
     rows = held(local)
