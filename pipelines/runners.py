@@ -63,7 +63,7 @@ from apache_beam.runners.portability.fn_api_runner import fn_runner, worker_hand
 from apache_beam.runners.portability.portable_runner import JobServiceHandle  # noqa: E402
 from apache_beam.runners.portability.spark_runner import SparkJarJobServer, SparkRunner  # noqa: E402
 from apache_beam.runners.runner import PipelineRunner, create_runner  # noqa: E402
-from apache_beam.runners.worker import worker_pool_main  # noqa: E402
+from apache_beam.runners.worker import statesampler, worker_pool_main  # noqa: E402
 from apache_beam.utils import thread_pool_executor  # noqa: E402
 from google.protobuf import json_format  # type: ignore[import-untyped]  # noqa: E402
 
@@ -72,7 +72,11 @@ from pipelines import worker_processes  # noqa: E402
 _PATIENCE_SECONDS = 5.0
 _HOUR_MILLIS = 3_600_000
 _PARTS_OF_A_WORKER = 32
+_SAMPLING_MILLIS = 10
 _NEWEST_JAVA = 22
+
+# Beam looks every 200 ms at which step it is in, and each part of a step ends only with the next look.
+statesampler.StateSampler.__init__.__defaults__ = (_SAMPLING_MILLIS,)
 
 
 @dataclass(frozen=True)

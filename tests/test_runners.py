@@ -12,6 +12,9 @@ from sessions import processes_of_session, session, wait_until
 
 beam = pytest.importorskip("apache_beam")
 
+from apache_beam.runners.worker import statesampler  # noqa: E402
+from apache_beam.utils.counters import CounterFactory  # noqa: E402
+
 from pipelines import runners, worker_processes  # noqa: E402
 from pipelines.runners import Distribution, run_pipeline  # noqa: E402
 from transforms.errors import ConfigError  # noqa: E402
@@ -97,6 +100,10 @@ def test_worker_that_is_done_takes_what_another_would_be_late_with(tmp_path):
         runner="DirectRunner",
         workers=2,
     )
+
+
+def test_the_end_of_a_step_is_not_waited_for():
+    assert statesampler.StateSampler("step", CounterFactory()).sampling_period_ms <= 10
 
 
 def test_error_of_a_dofn_reaches_the_launcher(engine):
