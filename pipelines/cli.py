@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import atexit
-import gc
 import json
 import os
 import sys
@@ -106,8 +104,6 @@ def _run(arguments: Sequence[str]) -> int:
     os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     collect_seldom()
-    # At exit Python would look through everything three times more.
-    atexit.register(gc.freeze)
     from pipelines import chunk_corpus
     from pipelines.options import run_parser, run_settings
     from pipelines.progress import progress

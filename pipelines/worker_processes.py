@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
 _MOMENT_SECONDS = 0.1
 _PROGRAM = """
-import atexit, gc, signal
+import signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)
-atexit.register(gc.freeze)
 from pipelines.garbage import collect_seldom
 collect_seldom()
 import pipelines.runners

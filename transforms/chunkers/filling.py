@@ -25,7 +25,7 @@ class Filler:
         ladder: Levels at which to cut, coarse to fine.
         by_kind: Ladders for what lies in a block of a certain kind.
         overlap_levels: Where an overlap starts best; the first of these that offers anything in reach is taken.
-        overlap_of: The level whose whole pieces an overlap consists of, or there is none.
+        overlap_of: That one of them whose whole pieces an overlap consists of, or there is none.
         tries: Boundaries tried at one level before the next finer one is; each costs a count.
 
     Attributes:
@@ -50,7 +50,7 @@ class Filler:
         self._overlap = overlap
         self._ladder = ladder
         self._by_kind = by_kind
-        self._overlap_levels = (overlap_of,) if overlap_of else overlap_levels
+        self._overlap_levels = overlap_levels
         self._overlap_of = overlap_of
         self._tries = tries
         self.barriers: Sequence[int] = ()

@@ -45,7 +45,7 @@ def finish(
         measured.path_at if measured.has_paths else None,
         context.of if context.is_told else None,
     )
-    return chunks, sum(_lost(text, start, end, measured.removed) for start, end in gaps) if gaps else 0
+    return chunks, sum(_lost(text, start, end, measured.removed) for start, end in gaps)
 
 
 def chunks_of(

@@ -61,6 +61,15 @@ cdef class _Text:
     cdef inline Py_UCS4 _read(self, Py_ssize_t position) noexcept:
         return PyUnicode_READ(self._kind, self._data, position)
 
+    @cython.final
+    cdef Py_ssize_t _white_end(self, Py_ssize_t start, Py_ssize_t end) noexcept:
+        """First position from `start` on, up to `end`, that is not white space."""
+        if start >= end:
+            return end
+        while start < end and Py_UNICODE_ISSPACE(self._read(start)):
+            start += 1
+        return start
+
 
 cdef inline bint _hangs_on_nothing(Py_UCS4 c) noexcept:
     """Whether a character never shares a grapheme cluster with another such one, whatever stands around them."""
@@ -105,14 +114,6 @@ cdef class Edges(_Text):
     cpdef Py_ssize_t after(self, Py_ssize_t position) except -1:
         """First position from `position` on that divides no grapheme cluster."""
         return position if self._is_plain(position) else self._clusters().ceil(position)
-
-    cdef Py_ssize_t _white_end(self, Py_ssize_t start, Py_ssize_t end) noexcept:
-        """First position from `start` on, up to `end`, that is not white space."""
-        if start >= end:
-            return end
-        while start < end and Py_UNICODE_ISSPACE(self._read(start)):
-            start += 1
-        return start
 
     cpdef Py_ssize_t begin(self, Py_ssize_t position, Py_ssize_t limit, bint keep_spaces=False) except -1:
         """Where a chunk from `position` on begins."""
@@ -851,7 +852,7 @@ cdef class Filler:
         self._size, self._overlap, self._tries = size, overlap, tries
         self._ladder = ladder
         self._by_kind = by_kind
-        self._overlap_levels = (overlap_of,) if overlap_of else overlap_levels
+        self._overlap_levels = overlap_levels
         self._overlap_of = overlap_of
         self._found = {}
         self.barriers, self.whole_starts, self.whole_ends = [], [], []
@@ -1054,16 +1055,10 @@ cdef class _Places(_Text):
 
     cdef bint _one_byte, _has_returns
 
-    cdef int _look(self) except -1:
-        self._one_byte = self._text.isascii()
-        self._has_returns = "\r" in self._text
-        return 0
-
-    cdef bint _is_blank(self, Py_ssize_t start, Py_ssize_t end) noexcept:
-        for at in range(start, end):
-            if not Py_UNICODE_ISSPACE(self._read(at)):
-                return False
-        return True
+    def __init__(self, text):
+        self._hold(text)
+        self._one_byte = text.isascii()
+        self._has_returns = "\r" in text
 
     cdef Py_ssize_t _bytes(self, Py_ssize_t start, Py_ssize_t end) noexcept:
         cdef Py_ssize_t size = end - start
@@ -1109,9 +1104,7 @@ def chunks_of(chunk_type, plain, shared, document, pieces, chunker, id_of, facts
     cdef object acl_labels = document.acl_labels, tenant_id = document.tenant_id
     cdef str strategy = chunker.name, content
     cdef Py_ssize_t size = chunker.chunk_size
-    cdef _Places held = _Places()
-    held._hold(text)
-    held._look()
+    cdef _Places held = _Places(text)
     cdef Py_ssize_t index = 0, at = 0, byte = 0, line = 1, reached = 0, overlap, after, last, start, end
     cdef list chunks = [], gaps = []
     cdef Piece piece, before = None
@@ -1131,7 +1124,7 @@ def chunks_of(chunk_type, plain, shared, document, pieces, chunker, id_of, facts
         if piece.derived is not None or piece.spans:
             content = piece.derived or "".join([text[low:high] for low, high in piece.spans or ()])
             data = PyUnicode_AsUTF8String(content)
-        if start > reached and not held._is_blank(reached, start):
+        if start > reached and held._white_end(reached, start) < start:
             gaps.append((reached, start))
         if start >= reached:
             overlap = 0
@@ -1172,6 +1165,6 @@ def chunks_of(chunk_type, plain, shared, document, pieces, chunker, id_of, facts
         byte, line = after, last
         if end > reached:
             reached, before = end, piece
-    if reached < held._length and not held._is_blank(reached, held._length):
+    if held._white_end(reached, held._length) < held._length:
         gaps.append((reached, held._length))
     return chunks, gaps

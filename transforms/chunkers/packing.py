@@ -69,7 +69,8 @@ class Packer(Filler):
     ) -> None:
         if by_kind is None:
             by_kind = {"code": CODE, "table": TABLE}
-        super().__init__(measured, size, overlap, ladder, by_kind, _OVERLAP_LEVELS, overlap_of, _TRIES)
+        overlap_levels = (overlap_of,) if overlap_of else _OVERLAP_LEVELS
+        super().__init__(measured, size, overlap, ladder, by_kind, overlap_levels, overlap_of, _TRIES)
         self._own_levels = levels or {}
         self._levels: dict[LevelName, Level] = {}
         blocks = measured.blocks
