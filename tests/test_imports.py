@@ -18,7 +18,7 @@ LAYERS = (
     ("chunkers",),
     ("parsers", "tokenizers"),
     ("records", "fingerprint", "storage"),
-    ("provenance", "errors", "path_patterns"),
+    ("provenance", "errors", "path_patterns", "compiled"),
 )
 CORE = [name for layer in LAYERS for name in layer]
 # The flow: thin stages over pure functions.
