@@ -1,4 +1,7 @@
-"""Lines of a reStructuredText, and what they say by themselves: paragraphs, items of lists, and code after `::`."""
+"""Lines of a reStructuredText, and what they say by themselves: paragraphs, items of lists, and code after `::`.
+
+`Lines` has a compiled twin.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import re
 import string
 from itertools import accumulate
 
+from transforms.parsers import compiled
 from transforms.records import Block
 
 _TAB_SIZE = 8
@@ -138,6 +142,16 @@ class Lines:
                 break
             after += 1
         return after
+
+
+def lines_of(text: str) -> Lines:
+    """The lines of a reStructuredText, by compiled code where there is some.
+
+    Args:
+        text: The text; its lines end in LF.
+    """
+    lines: Lines = compiled.native.Lines(text, Block) if compiled.native else Lines(text)
+    return lines
 
 
 def _item(text: str) -> int:

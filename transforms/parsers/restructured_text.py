@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from transforms.parsers.drawn_tables import GRID_BORDER, SIMPLE_BORDER
-from transforms.parsers.restructured_lines import Lines
+from transforms.parsers.restructured_lines import lines_of
 from transforms.records import Block, BlockKind
 
 _MARKS = frozenset(string.punctuation)
@@ -19,7 +19,7 @@ _MARKS = frozenset(string.punctuation)
 _ENOUGH = 4
 _EXPLICIT = re.compile(r"\.\.(?:[ \t]|$)")
 _DIRECTIVE = re.compile(r"\.\.[ \t]+(?:\|[^|]+\|[ \t]+)?([A-Za-z0-9][\w.+:-]*?)[ \t]?::(?:[ \t]+(.*)|$)")
-_NO_TITLE = re.compile(r"[-*+\u2022\u2023\u2043|][ \t]|>>>[ \t]|__[ \t]")
+_NO_TITLE = re.compile(r"[-*+\u2022\u2023\u2043|][ \t]|>>>[ \t]|__[ \t]|\.\.(?:[ \t]|$)")
 _ROLE = re.compile(r":[\w.:+-]{1,99}:(?=`)")
 _REFERENCE = re.compile(r"`([^`<]*)[ \t]*<[^`>]*>`_{0,2}")
 _INLINE = re.compile(r"(?<!\w)(``|\*\*|[`*|])(?=\S)(.+?)(?<=\S)\1_{0,2}(?!\w)")
@@ -70,7 +70,7 @@ class _Reader:
         if "\r" in text:
             # A line break of two characters stays as long as it was, for lengths tell where a line is.
             text = text.replace("\r\n", " \n").replace("\r", "\n")
-        self._lines = Lines(text)
+        self._lines = lines_of(text)
         # Styles of titles in the order of their levels: the mark, and whether it is above the title too.
         self._styles: list[tuple[str, bool]] = []
         # A line that made those before it no code, for it lacks their mark, and the least that they are indented by:
@@ -150,7 +150,7 @@ class _Reader:
         mark = lines.text(last)
         if lines.indent(last) or (above and mark != lines.text(at)):
             return None
-        if not above and (_NO_TITLE.match(title) or _EXPLICIT.match(title)):
+        if not above and _NO_TITLE.match(title):
             return None
         if len(mark) < _ENOUGH and len(mark) < _width(title):
             return None
