@@ -7,7 +7,6 @@ import string
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 
 from transforms.parsers.drawn_tables import GRID_BORDER, SIMPLE_BORDER
@@ -71,8 +70,8 @@ class _Reader:
             # A line break of two characters stays as long as it was, for lengths tell where a line is.
             text = text.replace("\r\n", " \n").replace("\r", "\n")
         self._lines = lines_of(text)
-        # Styles of titles in the order of their levels: the mark, and whether it is above the title too.
-        self._styles: list[tuple[str, bool]] = []
+        # Levels of titles by their styles: the mark, and whether it is above the title too.
+        self._levels: dict[tuple[str, bool], int] = {}
         # A line that made those before it no code, for it lacks their mark, and the least that they are indented by:
         # not to look for it again from each of them.
         self._unmarked = 0, 0
@@ -106,9 +105,10 @@ class _Reader:
         before_code, lines.before_code = lines.before_code, -1
         if before_code >= 0 and (after := self._quoted(at)):
             return self._block("code", at, after), after
-        indent, text = lines.indent(at), lines.text(at)
+        indent = lines.indent(at)
         if not indent and (title := self._title(at)):
             return title
+        text = lines.text(at)
         mark = text[0]
         if mark == "." and _EXPLICIT.match(text):
             return self._explicit(at)
@@ -154,13 +154,9 @@ class _Reader:
             return None
         if len(mark) < _ENOUGH and len(mark) < _width(title):
             return None
-        style = mark[0], above
-        if style not in self._styles:
-            self._styles.append(style)
-        level = min(self._styles.index(style) + 1, _DEEPEST)
+        level = self._levels.setdefault((mark[0], above), len(self._levels) + 1)
         after = last + 1
-        start, end = lines.span(at, after)
-        return Block("heading", start, end, level, _plain(title)), after
+        return Block("heading", *lines.span(at, after), min(level, _DEEPEST), _plain(title)), after
 
     def _explicit(self, at: int) -> tuple[Block, int]:
         """A directive, comment, target, footnote or substitution."""
@@ -173,13 +169,13 @@ class _Reader:
         after = lines.indented(at, indent)
         block = self._block("other", at, after)
         if name in _CODE:
-            language = argument.split()[0] if argument and "code" in name else ""
-            attributes = {"language": language} if language else {}
-            block = replace(block, kind="code", attributes=attributes)
+            block.kind = "code"
+            if argument and "code" in name:
+                block.attributes = {"language": argument.split()[0]}
         elif name in _FIGURES:
-            block = replace(block, kind="figure", images=(argument,) if argument else ())
+            block.kind, block.images = "figure", (argument,) if argument else ()
         elif name in _TABLES:
-            block = replace(block, kind="table")
+            block.kind = "table"
         return block, after
 
     def _grid(self, at: int) -> int:
