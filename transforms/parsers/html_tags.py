@@ -1,4 +1,7 @@
-"""The tags of HTML with their place in the source: nothing is mended, and no text is refused."""
+"""The tags of HTML with their place in the source: nothing is mended, and no text is refused.
+
+`tags`, `tags_at_a_guess` and `shown` have compiled twins.
+"""
 
 from __future__ import annotations
 
@@ -41,14 +44,14 @@ class Tag:
     is_end: bool = False
 
 
-def tags(text: str, start: int, end: int, names: str = "") -> Iterator[Tag]:
+def tags(text: str, start: int, end: int, names: tuple[str, ...] = ()) -> Iterator[Tag]:
     """The tags of an HTML text in order, with what is never seen (comments, scripts) as part of them.
 
     Args:
         text: The text.
         start: First character, in code points.
         end: End of what is read.
-        names: A pattern for the names of the tags that are wanted, in ASCII; without it all are, and comments.
+        names: The names of the tags that are wanted, in ASCII; without them all are, and comments.
     """
     tag = _one_tag_of(names) if names else _ONE_TAG
     at = start
@@ -81,11 +84,11 @@ _ONE_TAG = _one_tag(_ANY_NAME)
 
 
 @lru_cache
-def _one_tag_of(names: str) -> re.Pattern[str]:
-    return _one_tag(rf"(?ai:{names}|{'|'.join(_UNSEEN)})")
+def _one_tag_of(names: tuple[str, ...]) -> re.Pattern[str]:
+    return _one_tag(rf"(?ai:{'|'.join((*names, *_UNSEEN))})")
 
 
-def tags_at_a_guess(text: str, start: int, end: int, names: str) -> Iterator[Tag]:
+def tags_at_a_guess(text: str, start: int, end: int, names: tuple[str, ...]) -> Iterator[Tag]:
     """The tags of some names and comments, found by their names, which is much faster than to read all tags.
 
     What seems to stand in the value of an attribute is passed over: so is a tag after a `<` that begins none.
@@ -94,7 +97,7 @@ def tags_at_a_guess(text: str, start: int, end: int, names: str) -> Iterator[Tag
         text: The text.
         start: First character, in code points.
         end: End of what is read.
-        names: A pattern for the names of the tags that are wanted.
+        names: The names of the tags that are wanted, in ASCII.
     """
     search = _tag_named(names).search
     at = outside = start
@@ -119,13 +122,13 @@ def tags_at_a_guess(text: str, start: int, end: int, names: str) -> Iterator[Tag
 
 
 @lru_cache
-def _tag_named(names: str) -> re.Pattern[str]:
+def _tag_named(names: tuple[str, ...]) -> re.Pattern[str]:
     """A pattern for the beginnings of comments and of tags of some names: of those that end an element, and others.
 
     Hardly any of a million tags has one of the names. A pattern that ignores case takes four times as long to see that
     as this one, which looks at their first letters before all else.
     """
-    wanted = sorted([*names.split("|"), *_UNSEEN])
+    wanted = sorted([*names, *_UNSEEN])
     firsts = "".join(dict.fromkeys(_in_any_case(name[0]) for name in wanted)).replace("][", "")
     tree = "|".join(
         f"{_in_any_case(first)}(?:{'|'.join(_in_any_case(name[1:]) for name in group)})"
@@ -157,6 +160,24 @@ def _after_unseen(text: str, at: int, end: int, name: str) -> int:
         return at
     closing = _UNSEEN[name].search(text, at, end)
     return closing.start() if closing else end
+
+
+def shown(text: str, start: int, end: int, apart: frozenset[str] = frozenset()) -> str:
+    """What a reader sees of a part of the source: its text without tags, and what its entities stand for.
+
+    Args:
+        text: The text.
+        start: First character, in code points.
+        end: End of what is read.
+        apart: Names of the tags that become spaces.
+    """
+    pieces = []
+    for tag in tags(text, start, end):
+        pieces.append(unescaped(text[start : tag.start]))
+        if tag.name in apart:
+            pieces.append(" ")
+        start = tag.end
+    return "".join([*pieces, unescaped(text[start:end])])
 
 
 def unescaped(text: str) -> str:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from transforms.parsers.html_tags import Tag, tags, tags_at_a_guess, unescaped
+from transforms.parsers.compiled import native
 from transforms.records import Block
 
-_HEADINGS = frozenset(f"h{level}" for level in range(1, 7))
-_NAMES = "h[1-6]|table|pre|title"
+if TYPE_CHECKING or not native:
+    from transforms.parsers.html_tags import Tag, shown, tags_at_a_guess
+else:
+    from transforms.parsers.native import Tag, shown, tags_at_a_guess
+
+_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+_NAMES = (*_HEADINGS, "table", "pre", "title")
 _LONGEST_TITLE = 1000
 _SPACES = re.compile(r"[ \t\n\f\r]+")
 
@@ -70,19 +76,10 @@ class _Reader:
         self._element = None
 
     def _close_titled(self, last: Tag) -> None:
-        title = _SPACES.sub(" ", _shown(self._text, self._inside, last.start)).strip()[:_LONGEST_TITLE]
+        title = _SPACES.sub(" ", shown(self._text, self._inside, last.start)).strip()[:_LONGEST_TITLE]
         if self._element == "title":
             self.title = title
         elif title:
             level = int((self._element or "h1")[1])
             self.blocks.append(Block("heading", self._start, last.end, level=level, title=title))
         self._element = None
-
-
-def _shown(text: str, start: int, end: int) -> str:
-    """What a reader sees of a part of the source: its text without tags."""
-    pieces = []
-    for tag in tags(text, start, end):
-        pieces.append(unescaped(text[start : tag.start]))
-        start = tag.end
-    return "".join([*pieces, unescaped(text[start:end])])

@@ -1,21 +1,36 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, embedsignature=False, binding=False
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, embedsignature=False, binding=False, auto_pickle=False
 """The inner loops of parsing, compiled.
 
 Each thing here has a twin in Python, named in its docstring, which says what is right; the tests hold the two
 together.
 """
 
+from functools import lru_cache
+
+from transforms.parsers.html_tags import _UNSEEN, unescaped
+
+cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.unicode cimport (
     Py_UNICODE_ISSPACE,
     PyUnicode_DATA,
+    PyUnicode_Find,
     PyUnicode_FindChar,
     PyUnicode_KIND,
     PyUnicode_READ,
     PyUnicode_Substring,
 )
+from libc.stdint cimport uint64_t
+from libc.string cimport memchr
 
 cdef extern from *:
+    """
+    #define LONGEST_NAME 8
+    #define MOST_NAMES 16
+    """
+    enum:
+        LONGEST_NAME
+        MOST_NAMES
     # What this file was when it was compiled; hatch_build.py tells.
     unsigned int SOURCE_CRC
 
@@ -283,3 +298,342 @@ cdef class Lines:
                 if c == c"`" or Py_UNICODE_ISSPACE(c):
                     return False
         return False
+
+
+@cython.freelist(8)
+cdef class Tag:
+    """A tag of HTML, as `html_tags.Tag`."""
+
+    cdef readonly Py_ssize_t start, end
+    cdef readonly str name
+    cdef readonly bint is_end
+
+
+cdef Tag _tag(Py_ssize_t start, Py_ssize_t end, str name, bint is_end):
+    cdef Tag tag = Tag.__new__(Tag)
+    tag.start, tag.end, tag.name, tag.is_end = start, end, name, is_end
+    return tag
+
+
+cdef uint64_t _packed(str name) except 0:
+    """A name as a number of eight bits a character, which is how names are compared."""
+    if not (0 < len(name) <= LONGEST_NAME and name.isascii() and name.isalnum() and name == name.lower()):
+        raise ValueError(f"no name of a tag that could be looked for: {name!r}")
+    cdef uint64_t packed = 0
+    cdef Py_UCS4 c
+    for c in name:
+        packed = packed << 8 | <uint64_t>c
+    return packed
+
+
+cdef inline Py_UCS4 _folded(Py_UCS4 c) noexcept:
+    """What a character of a name is in lower case; 0 for one that is in no name that is looked for."""
+    if c"a" <= c <= c"z" or c"0" <= c <= c"9":
+        return c
+    if c"A" <= c <= c"Z":
+        return <Py_UCS4>(<int>c + 32)
+    return 0
+
+
+cdef inline Py_UCS4 _folded_widely(Py_UCS4 c) noexcept:
+    """The same for what ignores case in all of Unicode."""
+    if c < 0x80:
+        return _folded(c)
+    if c == 0x130 or c == 0x131:
+        return c"i"
+    if c == 0x17F:
+        return c"s"
+    return c"k" if c == 0x212A else 0
+
+
+cdef class _Names:
+    """Names of tags that are looked for, and of those that hold what is never seen."""
+
+    cdef uint64_t[MOST_NAMES] _packed
+    cdef tuple _names
+    cdef int _count, _unseen
+    # Whether one begins with a letter.
+    cdef bint[128] _is_first
+
+    def __init__(self, names):
+        self._names = (*_UNSEEN, *names)
+        self._count, self._unseen = len(self._names), len(_UNSEEN)
+        if self._count > MOST_NAMES:
+            raise ValueError("too many names of tags")
+        for index, name in enumerate(self._names):
+            self._packed[index] = _packed(name)
+            self._is_first[<Py_UCS4>name[0]] = True
+
+    cdef inline int _index(self, uint64_t packed) noexcept:
+        """Which of the names one is; -1 for none."""
+        cdef int index
+        for index in range(self._count):
+            if self._packed[index] == packed:
+                return index
+        return -1
+
+
+_names_of = lru_cache(_Names)
+cdef _Names _NO_NAMES = _Names(())
+
+
+cdef class _Tags:
+    """Reads the tags of a text."""
+
+    cdef object _text
+    cdef int _kind
+    cdef const void* _data
+    cdef Py_ssize_t _at, _end
+    cdef _Names _names
+
+    cdef int _hold(self, text, Py_ssize_t start, Py_ssize_t end, _Names names) except -1:
+        if not isinstance(text, str):
+            raise TypeError(f"a text is a str, not a {type(text).__name__}")
+        self._text = text
+        self._kind = PyUnicode_KIND(text)
+        self._data = PyUnicode_DATA(text)
+        self._at, self._end = max(start, 0), min(end, <Py_ssize_t>len(text))
+        self._names = names
+        return 0
+
+    def __iter__(self):
+        return self
+
+    cdef inline Py_UCS4 _read(self, Py_ssize_t at) noexcept:
+        """The character at a place; 0, which means nothing in a tag, after the last."""
+        return PyUnicode_READ(self._kind, self._data, at) if at < self._end else 0
+
+    cdef inline Py_ssize_t _find(self, Py_UCS4 c, Py_ssize_t at, Py_ssize_t end) noexcept:
+        """Where a character in ASCII is next; -1 for nowhere."""
+        if at >= end:
+            return -1
+        cdef const char* found
+        if self._kind == 1:
+            found = <const char*>memchr(<const char*>self._data + at, <int>c, end - at)
+            return found - <const char*>self._data if found else -1
+        return PyUnicode_FindChar(self._text, c, at, end, 1)
+
+    cdef inline Py_ssize_t _after(self, Py_UCS4 c, Py_ssize_t at) noexcept:
+        """The place after the next of a character; the end if there is none."""
+        at = self._find(c, at, self._end)
+        return at + 1 if at >= 0 else self._end
+
+    cdef inline bint _is_name_end(self, Py_ssize_t at) noexcept:
+        """Whether the character at a place parts a name from what follows; the end of the text does not."""
+        cdef Py_UCS4 c = self._read(at)
+        return c == c">" or c == c"/" or Py_UNICODE_ISSPACE(c)
+
+    cdef inline uint64_t _packed_name(self, Py_ssize_t* at) noexcept:
+        """The name at a place in ASCII, and the place after it; 0 for none that is looked for."""
+        cdef uint64_t packed = 0
+        cdef Py_ssize_t first = at[0]
+        cdef Py_UCS4 c
+        while at[0] - first < LONGEST_NAME:
+            c = _folded(self._read(at[0]))
+            if not c:
+                break
+            packed = packed << 8 | <uint64_t>c
+            at[0] += 1
+        return packed if at[0] == self._end or self._is_name_end(at[0]) else 0
+
+    cdef Py_ssize_t _tag_end(self, Py_ssize_t at) noexcept:
+        """As `html_tags._tag_end`."""
+        cdef Py_UCS4 c
+        while at < self._end:
+            c = self._read(at)
+            at += 1
+            if c == c">":
+                return at
+            if c == c"=":
+                c = self._read(at)
+                while Py_UNICODE_ISSPACE(c):
+                    at += 1
+                    c = self._read(at)
+                if c == c'"' or c == c"'":
+                    at = self._after(c, at + 1)
+        return self._end
+
+    cdef inline bint _is_comment(self, Py_ssize_t at) noexcept:
+        """Whether a comment begins with the mark at a place, after a `<`."""
+        return self._read(at) == c"!" and self._read(at + 1) == c"-" and self._read(at + 2) == c"-"
+
+    cdef Py_ssize_t _comment_end(self, Py_ssize_t start) except -1:
+        """End of the comment that starts at `start`."""
+        cdef Py_ssize_t found = PyUnicode_Find(self._text, "-->", start + 2, self._end, 1)
+        return found + 3 if found >= 0 else self._end
+
+    cdef Py_ssize_t _after_unseen(self, Py_ssize_t at, int unseen) noexcept:
+        """As `html_tags._after_unseen`, for one of the names of what is not seen."""
+        cdef uint64_t name = self._names._packed[unseen], packed
+        cdef Py_ssize_t start, place, length = len(<str>self._names._names[unseen])
+        while (start := self._find(c"<", at, self._end)) >= 0:
+            at = start + 1
+            if self._read(at) != c"/":
+                continue
+            packed = 0
+            for place in range(at + 1, at + 1 + length):
+                packed = packed << 8 | <uint64_t>_folded_widely(self._read(place))
+            if packed == name and self._is_name_end(at + 1 + length):
+                return start
+        return self._end
+
+
+cdef class _AllTags(_Tags):
+    """As `html_tags.tags`."""
+
+    # The tag at hand, which ends where the next is looked for; which of the names that are looked for it has.
+    cdef Py_ssize_t _start, _name_start, _name_end
+    cdef int _index
+    cdef bint _is_end
+
+    def __next__(self):
+        if not self._advance():
+            raise StopIteration
+        return _tag(self._start, self._at, self._name(), self._is_end)
+
+    cdef str _name(self):
+        """Name of the tag at hand."""
+        if self._index >= 0:
+            return self._names._names[self._index]
+        return PyUnicode_Substring(self._text, self._name_start, self._name_end).lower()
+
+    cdef bint _advance(self) except -1:
+        """Goes on to the next tag, if there is one."""
+        cdef Py_ssize_t start, at
+        cdef Py_UCS4 c
+        while (start := self._find(c"<", self._at, self._end)) >= 0:
+            at = start + 1
+            c = self._read(at)
+            if c == c"!" or c == c"?":
+                if self._is_comment(at):
+                    self._at = self._comment_end(start)
+                else:
+                    self._at = self._after(c">", at + 1)
+                if self._names is _NO_NAMES:
+                    self._start, self._index, self._is_end = start, -1, False
+                    self._name_start = self._name_end = at
+                    return True
+                continue
+            self._is_end = c == c"/"
+            if self._is_end:
+                at += 1
+                c = self._read(at)
+            if not _is_letter(c):
+                self._at = at
+                continue
+            self._name_start = at
+            self._index = self._names._index(self._packed_name(&at))
+            while at < self._end and not self._is_name_end(at):
+                at += 1
+            self._name_end = at
+            self._at = self._tag_end(at)
+            if 0 <= self._index < self._names._unseen and not self._is_end:
+                self._at = self._after_unseen(self._at, self._index)
+            if self._index >= 0 or self._names is _NO_NAMES:
+                self._start = start
+                return True
+        return False
+
+
+cdef class _TagsAtAGuess(_Tags):
+    """As `html_tags.tags_at_a_guess`."""
+
+    # The last `<` since the last tag; -1 for none.
+    cdef Py_ssize_t _opened
+
+    def __next__(self):
+        cdef Py_ssize_t start, at
+        cdef Py_UCS4 c
+        cdef bint is_end
+        cdef int index
+        cdef str name
+        while (start := self._find(c"<", self._at, self._end)) >= 0:
+            self._at = at = start + 1
+            c = self._read(at)
+            is_end = c == c"/"
+            index = -1
+            if is_end:
+                at += 1
+                c = self._read(at)
+            name = None
+            if c >= 0x80 or self._names._is_first[_folded(c)]:
+                name = self._wanted(&at, &index)
+            elif self._is_comment(start + 1):
+                name = ""
+            if name is None or self._opened >= 0 and self._find(c">", self._opened, start) < 0:
+                self._opened = start
+                continue
+            if name:
+                at = self._tag_end(at)
+                if 0 <= index < self._names._unseen and not is_end:
+                    at = self._after_unseen(at, index)
+            else:
+                at = self._comment_end(start)
+            self._at = at
+            self._opened = -1
+            return _tag(start, at, name, is_end)
+        raise StopIteration
+
+    cdef str _wanted(self, Py_ssize_t* at, int* index):
+        """The name at a place, the place after it, and which of the names that are looked for it is."""
+        cdef Py_ssize_t start = at[0]
+        cdef uint64_t packed = 0
+        cdef Py_UCS4 c
+        cdef bint is_ascii = True
+        while at[0] - start <= LONGEST_NAME:
+            c = _folded_widely(self._read(at[0]))
+            if not c:
+                break
+            is_ascii = is_ascii and self._read(at[0]) < 0x80
+            packed = packed << 8 | <uint64_t>c
+            at[0] += 1
+        if at[0] - start > LONGEST_NAME or not self._is_name_end(at[0]):
+            return None
+        index[0] = self._names._index(packed)
+        if index[0] < 0:
+            return None
+        if is_ascii:
+            return self._names._names[index[0]]
+        # What only seems to be one of the names if case is ignored.
+        index[0] = -1
+        return PyUnicode_Substring(self._text, start, at[0]).lower()
+
+
+cdef _AllTags _all_tags(text, Py_ssize_t start, Py_ssize_t end, _Names names):
+    cdef _AllTags found = _AllTags.__new__(_AllTags)
+    found._hold(text, start, end, names)
+    return found
+
+
+def tags(text, Py_ssize_t start, Py_ssize_t end, tuple names=()):
+    """As `html_tags.tags`."""
+    return _all_tags(text, start, end, _names_of(names) if names else _NO_NAMES)
+
+
+def tags_at_a_guess(text, Py_ssize_t start, Py_ssize_t end, tuple names not None):
+    """As `html_tags.tags_at_a_guess`."""
+    cdef _TagsAtAGuess found = _TagsAtAGuess.__new__(_TagsAtAGuess)
+    found._hold(text, start, end, _names_of(names))
+    found._opened = -1
+    return found
+
+
+def shown(text, Py_ssize_t start, Py_ssize_t end, frozenset apart=None):
+    """As `html_tags.shown`."""
+    cdef _AllTags tags = _all_tags(text, start, end, _NO_NAMES)
+    cdef list pieces = []
+    while tags._advance():
+        pieces.append(_unescaped(tags, start, tags._start))
+        if apart and tags._name() in apart:
+            pieces.append(" ")
+        start = tags._at
+    last = _unescaped(tags, start, end)
+    return "".join([*pieces, last]) if pieces else last
+
+
+cdef _unescaped(_Tags tags, Py_ssize_t start, Py_ssize_t end):
+    """A part of a text with the characters that its entities stand for."""
+    if start >= end:
+        return ""
+    part = PyUnicode_Substring(tags._text, start, end)
+    return unescaped(part) if tags._find(c"&", start, end) >= 0 else part

@@ -7,10 +7,16 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, repeat, takewhile, zip_longest
+from typing import TYPE_CHECKING
 
+from transforms.parsers.compiled import native
 from transforms.parsers.drawn_tables import read_drawn_table
-from transforms.parsers.html_tags import Tag, tags, unescaped
 from transforms.records import Span
+
+if TYPE_CHECKING or not native:
+    from transforms.parsers.html_tags import Tag, shown, tags
+else:
+    from transforms.parsers.native import Tag, shown, tags
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _NEWLINE = "\r\n"
@@ -27,7 +33,7 @@ _DASHES = re.compile(r":?-+:?")
 
 _CELLS = frozenset({"td", "th"})
 _GROUPS = frozenset({"table", "thead", "tbody", "tfoot"})
-_STRUCTURE = "t(?:able|r|d|h|head|body|foot)|caption"
+_STRUCTURE = ("td", "th", "tr", "table", "thead", "tbody", "tfoot", "caption")
 _LINES_OF_THEIR_OWN = frozenset(
     "address article blockquote br caption dd div dl dt h1 h2 h3 h4 h5 h6 hr li ol p pre table td th tr ul".split()
 )
@@ -389,16 +395,8 @@ def _read_html(text: str, start: int, end: int) -> _HtmlTable | None:
 
 def _value(text: str, cells: Iterable[_HtmlCell]) -> str:
     """What a reader sees of a cell or of all captions, in one line."""
-    pieces = []
-    for cell in cells:
-        at = cell.start
-        for tag in tags(text, at, cell.end):
-            pieces.append(unescaped(text[at : tag.start]))
-            if tag.name in _LINES_OF_THEIR_OWN:
-                pieces.append(" ")
-            at = tag.end
-        pieces.append(unescaped(text[at : cell.end]))
-    return _HTML_SPACE.sub(" ", "".join(pieces)).strip()
+    text = "".join(shown(text, cell.start, cell.end, _LINES_OF_THEIR_OWN) for cell in cells)
+    return _HTML_SPACE.sub(" ", text).strip()
 
 
 def _trimmed(text: str, start: int, end: int) -> Span:
