@@ -17,7 +17,8 @@ ROOT = Path(transforms.__file__).parent
 LAYERS = (
     ("chunkers",),
     ("parsers", "tokenizers"),
-    ("records", "fingerprint", "storage"),
+    ("records", "storage"),
+    ("fingerprint",),
     ("provenance", "errors", "path_patterns", "compiled"),
 )
 CORE = [name for layer in LAYERS for name in layer]

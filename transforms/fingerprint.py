@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from typing_extensions import Buffer
 
 from transforms.provenance import canonical_json
 
@@ -18,6 +21,28 @@ def fingerprint(facts: Mapping[str, object]) -> str:
         facts: JSON-able facts; their order does not matter.
     """
     return hashlib.sha256(canonical_json(facts).encode()).hexdigest()[:16]
+
+
+class Digest(NamedTuple):
+    """What tells a content from all others.
+
+    Args:
+        sha256: SHA-256 of its bytes, in hex.
+        size: Its bytes.
+    """
+
+    sha256: str
+    size: int
+
+
+def digest_of(content: str | Buffer) -> Digest:
+    """The digest of some bytes, or of a text as UTF-8, halves of surrogate pairs included.
+
+    Args:
+        content: The bytes or the text.
+    """
+    data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+    return Digest(hashlib.sha256(data).hexdigest(), memoryview(data).nbytes)
 
 
 def text_digest(text: bytes) -> str:

@@ -12,10 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from hashlib import sha256
+from itertools import chain
 from typing import Any, Literal
 
 import pyarrow as pa
 
+from transforms.fingerprint import Digest, digest_of
 from transforms.provenance import ChunkerRecord, Run, canonical_json
 from transforms.records import Chunk, DeadLetter, DocumentChunks, Source
 from transforms.schemas import CHUNKS, DEAD_LETTERS, DOCUMENTS
@@ -126,8 +128,8 @@ class PackBuilder:
             return self._grow(shard, ROW_BYTES + len(element.message))
 
         text = element.document.text
-        encoded = text.encode("utf-8", "surrogatepass")
-        row = _document_row(element, encoded, keep_text=self._run.keep_text)
+        digest = element.document.digest or digest_of(text)
+        row = _document_row(element, digest, keep_text=self._run.keep_text)
         facts = repr(row)
         identity = "\n".join([facts, *(c.chunk_id for c in element.chunks)])
         claim = sha256(identity.encode("utf-8", "surrogatepass")).digest()[:16]
@@ -135,7 +137,7 @@ class PackBuilder:
         self._shards[shard].documents.append((claim, *row))
         packs = self._grow(shard, ROW_BYTES + len(facts))
 
-        bytes_a_char = len(encoded) / max(len(text), 1)
+        bytes_a_char = digest.size / max(len(text), 1)
         for start in range(0, len(element.chunks), STEP):
             chunks = element.chunks[start : start + STEP]
             held = self._shards[shard]
@@ -231,42 +233,48 @@ def storable(text: str) -> str:
 def _chunk_columns(chunks: Sequence[Chunk]) -> list[Sequence[object]]:
     # The columns under the names of the fields.
     of: Any = Chunk._make(zip(*chunks, strict=True))
-    pages = [[place.page for place in places] if places else () for places in of.locations]
+    nothing = [None] * len(chunks)
+    hulls, parts = list(chain.from_iterable(of.spans)), nothing
+    if len(hulls) > len(chunks):
+        hulls = [(spans[0][0], spans[-1][1]) for spans in of.spans]
+        parts = [spans if len(spans) > 1 else None for spans in of.spans]
+    first_page, last_page, places = nothing, nothing, of.locations
+    if any(places):
+        pages = [[place.page for place in held] for held in places]
+        first_page, last_page = ([end(held) if held else None for held in pages] for end in (min, max))
+        places = [[(place.page, place.box) for place in held] for held in places]
     return [
         of.chunk_id,
         of.index,
         of.text,
         of.token_count,
         of.context,
-        [spans[0][0] for spans in of.spans],
-        [spans[-1][1] for spans in of.spans],
-        [start for start, _ in of.byte_span],
-        [end for _, end in of.byte_span],
-        [spans if len(spans) > 1 else None for spans in of.spans],
+        *zip(*hulls, strict=True),
+        *zip(*of.byte_span, strict=True),
+        parts,
         of.overlap,
-        [first for first, _ in of.lines],
-        [last for _, last in of.lines],
+        *zip(*of.lines, strict=True),
         of.kind,
         of.heading_level,
         of.heading_path,
         of.parent_id,
-        [min(held) if held else None for held in pages],
-        [max(held) if held else None for held in pages],
-        [[(place.page, place.box) for place in places] if places else () for places in of.locations],
+        first_page,
+        last_page,
+        places,
         of.images,
         of.is_derived,
         of.over_budget,
     ]
 
 
-def _document_row(item: DocumentChunks, encoded: bytes, *, keep_text: bool) -> tuple[object, ...]:
+def _document_row(item: DocumentChunks, digest: Digest, *, keep_text: bool) -> tuple[object, ...]:
     document = item.document
     chars = len(document.text)
     return (
         chunker_json(item.chunker),
         document.document_id,
         *_source_columns(document.source),
-        sha256(encoded).hexdigest(),
+        digest.sha256,
         document.media_type,
         document.title,
         document.language,
@@ -277,7 +285,7 @@ def _document_row(item: DocumentChunks, encoded: bytes, *, keep_text: bool) -> t
         len(item.chunks),
         sum(c.token_count for c in item.chunks),
         chars,
-        len(encoded),
+        digest.size,
         item.lost,
         1 - item.lost / chars if item.lost else 1.0,
         sum(c.over_budget for c in item.chunks),

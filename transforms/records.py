@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from transforms.errors import DocumentError
+from transforms.fingerprint import Digest
 from transforms.provenance import ChunkerRecord
 
 BlockKind = Literal[
@@ -117,6 +118,10 @@ class RawDocument:
         tenant_id: Owner, handed on unchanged.
         metadata: Further facts.
         source: Where it came from.
+
+    Attributes:
+        digest: Digest of `content` as it was stored, so that a text which has one has no surrogates; None where
+            reading did not take it. `dataclasses.replace` forgets it.
     """
 
     document_id: str
@@ -131,6 +136,7 @@ class RawDocument:
     tenant_id: str | None = None
     metadata: Mapping[str, object] = field(default_factory=dict)
     source: Source = field(default_factory=Source)
+    digest: Digest | None = field(default=None, init=False, repr=False, compare=False)
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -152,6 +158,10 @@ class Document:
         parser_name: What turned the source's bytes into `text`.
         parser_version: Version of that parser.
 
+    Attributes:
+        digest: Digest of `text` in UTF-8, if it is known from reading; such a text has no surrogates.
+            `dataclasses.replace` forgets it.
+
     Raises:
         ValueError: If a block lies outside the text, is empty, or overlaps the one before it.
     """
@@ -169,6 +179,7 @@ class Document:
     source: Source = field(default_factory=Source)
     parser_name: str | None = None
     parser_version: str | None = None
+    digest: Digest | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         held = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from transforms.errors import ParseError
+from transforms.fingerprint import digest_of
 from transforms.parsers import PARSERS, ParseSettings, blocks_of, parse
 from transforms.records import Block, RawDocument, Source
 
@@ -111,6 +113,40 @@ def test_the_digest_of_the_source_is_filled_in_where_it_is_missing():
     assert parsed("ä").source.content_sha256 == hashlib.sha256("ä".encode()).hexdigest()
     assert parsed("a\ud800").source.content_sha256
     assert parsed(b"a", source=Source(content_sha256="known")).source.content_sha256 == "known"
+
+
+PIECES = st.sampled_from(
+    ["\ufeff", "a", "ä", "\r\n", "\r", "\n", "@@1\t2\t3\t4\t5##", "\0", "\ufffd", "🥊", "# b\n"]
+)
+
+
+@given(
+    st.lists(PIECES).map("".join),
+    st.sampled_from([None, "utf-8", "utf-16", "latin-1", "cp1252"]),
+    st.sampled_from([None, "utf-8", "latin-1"]),
+    st.sampled_from(["text/plain", "text/markdown", "text/html"]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_a_digest_that_a_document_has_is_that_of_its_text(text, encoding, charset, media_type, tags, is_read):
+    content = text.encode(encoding, "replace") if encoding else text
+    raw = RawDocument("d", content, media_type, charset)
+    raw.digest = digest_of(content) if is_read else None
+    try:
+        document = parse(raw, ParseSettings(position_tags=tags))
+    except ParseError:
+        return
+    assert document.digest in (None, digest_of(document.text))
+
+
+def test_a_digest_taken_in_reading_goes_with_the_text_as_long_as_it_is_the_same():
+    raw = RawDocument("d", "ä")
+    raw.digest = digest_of("ä")
+    document = parse(raw, SETTINGS)
+    assert document.digest is raw.digest
+    assert parsed("ä", source=Source(content_sha256="of something else")).digest is None
+    assert replace(document, text="b").digest is None
+    assert replace(raw, content="b").digest is None
 
 
 @pytest.mark.parametrize("content", [b"a" * 11, "é" * 6])

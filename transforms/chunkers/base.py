@@ -168,7 +168,7 @@ class Chunker(BaseModel, ABC):
             return skipped
         if document.text.isspace() or not document.text:
             return DocumentChunks(document, (), "blank", self.record)
-        if not document.text.isascii():
+        if not (document.digest or document.text.isascii()):
             self._refuse_surrogates(document)
         measured = Measured(document, blocks_of(document), self.counter)
         measured.title = measured.title or self.title_in(measured)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
@@ -12,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from transforms.errors import ParseError
+from transforms.fingerprint import digest_of
 from transforms.parsers.asciidoc import parse_asciidoc
 from transforms.parsers.decoding import decode, encoded, known_charset, normalize
 from transforms.parsers.delimited import parse_delimited
@@ -22,7 +22,7 @@ from transforms.parsers.ocr import OCR_PARSER, read_ocr
 from transforms.parsers.plain_text import parse_plain_text
 from transforms.parsers.position_tags import locate, take_tags
 from transforms.parsers.restructured_text import parse_restructured_text
-from transforms.records import Block, Document, RawDocument, Source
+from transforms.records import Block, Document, RawDocument
 
 __all__ = ["PARSERS", "ParseSettings", "Parser", "blocks_of", "parse", "parsers_of"]
 
@@ -116,15 +116,16 @@ def parse(raw: RawDocument, settings: ParseSettings) -> Document:
     named = media_type_of(raw.source.uri) if raw.source.row is None else None
     media_type = declared or named or "text/plain"
     if isinstance(content, str):
-        data, has_surrogates = encoded(content)
-        decoded, source = normalize(content, has_surrogates), _digested(raw.source, data)
-        del data  # as large as the text
+        decoded = normalize(content, has_surrogates=False if raw.digest else None)
     elif is_text(media_type):
         decoded = decode(content, raw.charset or charset, settings.on_undecodable)
-        source = _digested(raw.source, content)
     else:
         raise ParseError("no_parser", f"there is no parser of {media_type}; give its text, or leave it out")
 
+    source, digest = raw.source, raw.digest
+    if not source.content_sha256:
+        digest = digest or digest_of(content)
+        source = replace(source, content_sha256=digest.sha256)
     metadata = dict(raw.metadata)
     if changes := decoded.changes():
         metadata["decoding"] = changes
@@ -157,7 +158,7 @@ def parse(raw: RawDocument, settings: ParseSettings) -> Document:
         blocks = locate(blocks, located) if located else blocks
         metadata |= found
     try:
-        return Document(
+        document = Document(
             **facts,
             text=text,
             media_type=media_type,
@@ -169,6 +170,9 @@ def parse(raw: RawDocument, settings: ParseSettings) -> Document:
         )
     except ValueError as error:
         raise ParseError("bad_blocks", f"{error}; blocks are counted in code points of the text") from error
+    if not changes and text is decoded.text:
+        document.digest = digest
+    return document
 
 
 def blocks_of(document: Document) -> tuple[Block, ...]:
@@ -196,12 +200,6 @@ def _moved(blocks: tuple[Block, ...], text: str) -> tuple[Block, ...]:
     moved_blocks = (replace(block, start=moved(block.start), end=moved(block.end)) for block in blocks)
     # Of a line that was cut off between CR and LF nothing may be left.
     return tuple(block for block in moved_blocks if block.start < block.end)
-
-
-def _digested(source: Source, content: bytes) -> Source:
-    if source.content_sha256:
-        return source
-    return replace(source, content_sha256=hashlib.sha256(content).hexdigest())
 
 
 def _title(front_matter: object) -> str | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
+from transforms.fingerprint import digest_of
 from transforms.records import DeadLetter, RawDocument
 from transforms.sources.files import SourceFile, address_id
 from transforms.sources.settings import ReadSettings
@@ -44,13 +44,14 @@ def _read_object(file: SourceFile, settings: ReadSettings) -> RawDocument | Dead
     if size > limit:
         message = f"the document has {size} bytes; max_document_bytes is {limit}"
         return file.failed(settings.source_name, "too_large", message)
-    source = replace(
-        file.source(settings.source_name), size=size, content_sha256=hashlib.sha256(content).hexdigest()
-    )
-    return RawDocument(
+    digest = digest_of(content)
+    source = replace(file.source(settings.source_name), size=size, content_sha256=digest.sha256)
+    document = RawDocument(
         document_id=address_id(file.uri),
         content=content,
         media_type=settings.media_type,
         charset=settings.charset,
         source=source,
     )
+    document.digest = digest
+    return document

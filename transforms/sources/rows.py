@@ -5,7 +5,6 @@ Texts stay in Arrow until their size is known: a batch may hold some too large t
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from datetime import date, time
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from transforms.errors import ReadError
+from transforms.fingerprint import digest_of
 from transforms.records import Block, DeadLetter, RawDocument, Source
 from transforms.sources.blocks import join_blocks
 from transforms.sources.files import SourceFile, address_id
@@ -93,7 +93,9 @@ def _document(
         media_type = media_type or _text(row, "media_type")
         if media_type is None and payload.is_text and not uri:
             media_type = "text/plain"
-        return RawDocument(
+        told = _text(row, "content_sha256")
+        digest = None if told else digest_of(payload.data)
+        document = RawDocument(
             document_id=document_id,
             content=payload.content,
             media_type=media_type,
@@ -113,11 +115,13 @@ def _document(
                 etag=_text(row, "etag") or (None if uri else file.etag),
                 size=len(payload.data) if row.get("size") is None else row["size"],
                 modified_at=_time(row, None if uri else file.modified_at),
-                content_sha256=_text(row, "content_sha256") or hashlib.sha256(payload.data).hexdigest(),
+                content_sha256=digest.sha256 if digest else told,
                 input_uri=input_uri,
                 input_state=state,
             ),
         )
+        document.digest = digest
+        return document
     except ReadError as error:
         message = f"{file.uri}, row {position}: {error.message}"
         where = (settings.source_name, uri or file.uri, position)
