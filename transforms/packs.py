@@ -130,7 +130,8 @@ class PackBuilder:
         text = element.document.text
         digest = element.document.digest or digest_of(text)
         row = _document_row(element, digest, keep_text=self._run.keep_text)
-        facts = repr(row)
+        # The chunker by its hash, which says as much as all of its settings.
+        facts = repr((element.chunker.hash, *row[1:]))
         identity = "\n".join([facts, *(c.chunk_id for c in element.chunks)])
         claim = sha256(identity.encode("utf-8", "surrogatepass")).digest()[:16]
         shard = shard_of(element.document.document_id, self._run.shards)
