@@ -104,7 +104,7 @@ def _run(arguments: Sequence[str]) -> int:
     os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     collect_seldom()
-    from pipelines import chunk_corpus
+    from pipelines import beam_clients, chunk_corpus
     from pipelines.options import run_parser, run_settings
     from pipelines.progress import progress
     from transforms.run_report import summary
@@ -113,6 +113,8 @@ def _run(arguments: Sequence[str]) -> int:
     run_parser(parser)
     flags = vars(parser.parse_args(arguments))
     settings = run_settings(flags, flags.pop("config"))
+    if settings.job.runner == "DirectRunner":
+        beam_clients.leave_out()
     with chunk_corpus.workers_standing_by(settings):
         job = chunk_corpus.prepare(settings)
         with progress(job):

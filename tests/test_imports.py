@@ -95,3 +95,16 @@ def test_no_other_distribution_claims_our_top_level_names():
         if not {"pipelines", "transforms"}.isdisjoint([*declared, *files]):
             claims.add(distribution.metadata["Name"])
     assert claims <= {"chunkmill"}
+
+
+def test_a_local_run_imports_no_client_of_beams_that_it_does_not_use(tmp_path):
+    (tmp_path / "a.txt").write_text("Some text.")
+    program = (
+        "import sys\n"
+        "from pipelines.cli import main\n"
+        f"assert not main(['run', '--input', {str(tmp_path / 'a.txt')!r}, '--output', {str(tmp_path / 'out')!r}])\n"
+        "assert 'apache_beam' in sys.modules\n"
+        "assert not {'boto3', 'azure.storage.blob', 'google.cloud.storage'} & {*sys.modules}\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+from itertools import count, cycle, pairwise
 from pathlib import Path
 
 import pytest
@@ -25,12 +26,12 @@ from transforms.chunkers import (
     rulers,
 )
 from transforms.chunkers.compiled import native
+from transforms.chunkers.context import Context
 from transforms.chunkers.edges import Edges, edges_of
 from transforms.chunkers.graphemes import Graphemes
 from transforms.chunkers.measured import Measured
 from transforms.chunkers.pieces import Piece
-from transforms.fingerprint import chunk_ids
-from transforms.records import Block, Document
+from transforms.records import Block, Document, Location
 from transforms.tokenizers import get_tokenizer
 from transforms.tokenizers.encodings import encoding_tokenizer
 from transforms.tokenizers.strong_cuts import strong_cuts
@@ -274,9 +275,33 @@ def plain_packing():
 PLAIN_PACKING = plain_packing()
 
 
-@given(TEXTS, st.lists(st.tuples(st.floats(0, 1), st.floats(0, 0.4), st.integers(0, 7)), max_size=8))
-def test_pieces_become_the_same_chunks(text, shares):
+TABLE = "| port | tide |\n|---|---|\n" + "| Ost | 1.5 |\n" * 9
+SHARES = st.floats(0, 1)
+
+
+def blocks_between(places, kinds, text):
+    """Blocks of several kinds, some with locations and images, and a table at the end of the text."""
+    found = []
+    for (start, end), kind, which in zip(pairwise(places), cycle(kinds), count()):
+        heading = {"level": which % 3 + 1, "title": f"Head {which % 5}"} if kind == "heading" else {}
+        locations = (Location(which), Location(4, (0.0, 1.0, 2.0, 3.0)))[: which % 4 // 2]
+        if which % 5:
+            found.append(
+                Block(kind, start, end, **heading, locations=locations, images=("i",) * (which % 7 == 1))
+            )
+    return [*found, Block("table", len(text) - len(TABLE), len(text))]
+
+
+@given(
+    TEXTS,
+    st.lists(st.tuples(SHARES, st.floats(0, 0.4), st.integers(0, 7)), max_size=8),
+    st.lists(SHARES, max_size=9),
+    st.lists(st.sampled_from(["heading", "table", "table_row", "code", "paragraph"]), min_size=1, max_size=5),
+)
+def test_pieces_become_the_same_chunks(text, shares, edges, kinds):
     assume(max(text, default="") < "\ud800" or text.isprintable())
+    places = sorted({round(edge * len(text)) for edge in edges})
+    text += f"\n\n{TABLE}"
     pieces = []
     for place, (start, size, how) in enumerate(sorted(shares)):
         low = round(start * len(text))
@@ -293,19 +318,17 @@ def test_pieces_become_the_same_chunks(text, shares):
                     derived=f"derived {place} é" if how == 7 else None,
                 )
             )
-    document = Document("d", text, acl_labels=("a",), tenant_id="t")
-    record = get_chunker("recursive", chunk_size=9).record
-    facts = {
-        "facts_of": lambda start, end: ("table" if start % 2 else "body", end % 7, (), ("i.png",)),
-        "path_at": lambda start: ("Head", str(start)),
-        "context_of": lambda start, content, tokens: f"{start} {content} {tokens}",
-    }
-    for given_facts in (facts, dict.fromkeys(facts)):
-        made = [
-            make(document, pieces, record, chunk_ids("d", record.hash), *given_facts.values())
-            for make in (finishing._chunks_of, finishing.chunks_of)
-        ]
-        assert made[0] == made[1]
+    document = Document("d", text, "text/markdown", title="Title", acl_labels=("a",), tenant_id="t")
+    chunker = get_chunker("recursive", chunk_size=60, tokenizer="character")
+    for blocks in (blocks_between(places, kinds, text), ()):
+        for kind, in_budget in (("full", False), ("headings", True), ("none", False)):
+            measured = Measured(document, blocks, chunker.counter)
+            context = Context(measured, kind, 60, in_budget, chunker.counter)
+            made = [
+                make(measured, pieces, chunker.record, context)
+                for make in (finishing._chunks_of, finishing.chunks_of)
+            ]
+            assert made[0] == made[1]
 
 
 @pytest.mark.parametrize(

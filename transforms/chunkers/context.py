@@ -53,6 +53,11 @@ class Context:
         measured = self._measured
         return self._kind != "none" and (self._has_title or measured.has_paths or measured.has_tables)
 
+    @property
+    def is_of_place(self) -> bool:
+        """Whether the context of a chunk depends on nothing but the path and the table that it starts in."""
+        return not self._in_budget
+
     def of(self, start: int, text: str, tokens: int) -> str | None:
         """The context of a chunk; None if it has none, or none that fits beside it.
 
@@ -112,8 +117,8 @@ class Context:
     def _is_within_half(self, context: str) -> bool:
         """Whether a context, with the separator, takes at most half of the budget."""
         # No encoding makes more tokens than bytes, and no character has more than four.
-        is_short = self._is_additive and 4 * len(context) + len(SEPARATOR) <= self._size // 2
-        return is_short or self._tokens(context) <= self._size // 2
+        most = len(context) * (1 if context.isascii() else 4) + len(SEPARATOR)
+        return (self._is_additive and most <= self._size // 2) or self._tokens(context) <= self._size // 2
 
     def _tokens(self, context: str) -> int:
         return self._tokenizer.count(context + SEPARATOR) if context else 0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
+from hashlib import sha256
 
 from transforms.chunkers import compiled
 from transforms.chunkers.context import Context
@@ -13,7 +14,7 @@ from transforms.chunkers.pieces import Piece
 from transforms.chunkers.rulers import black
 from transforms.fingerprint import chunk_ids
 from transforms.provenance import ChunkerRecord
-from transforms.records import Chunk, Document, Location, Span
+from transforms.records import Chunk, Location, Span
 
 # Kinds of blocks that make a chunk special if it holds nothing else.
 _SPECIAL = frozenset({"heading", "table", "code", "caption", "title", "abstract", "figure"})
@@ -35,27 +36,12 @@ def finish(
     Returns:
         The chunks, and the number of non-whitespace characters outside all of them that no setting removed.
     """
-    document, text = measured.document, measured.text
-    chunks, gaps = _chunks_of(
-        document,
-        pieces,
-        chunker,
-        chunk_ids(document.document_id, chunker.hash),
-        _Facts(measured) if measured.blocks else None,
-        measured.path_at if measured.has_paths else None,
-        context.of if context.is_told else None,
-    )
-    return chunks, sum(_lost(text, start, end, measured.removed) for start, end in gaps)
+    chunks, gaps = _chunks_of(measured, pieces, chunker, context)
+    return chunks, sum(_lost(measured.text, start, end, measured.removed) for start, end in gaps)
 
 
 def chunks_of(
-    document: Document,
-    pieces: Sequence[Piece],
-    chunker: ChunkerRecord,
-    id_of: Callable[[bytes], str],
-    facts_of: Callable[[int, int], _FactsOfSlice] | None,
-    path_at: Callable[[int], tuple[str, ...]] | None,
-    context_of: Callable[[int, str, int], str | None] | None,
+    measured: Measured, pieces: Sequence[Piece], chunker: ChunkerRecord, context: Context
 ) -> tuple[list[Chunk], list[Span]]:
     """The chunks of a document, and what of its text lies in none of them and is not blank.
 
@@ -63,15 +49,14 @@ def chunks_of(
     what the text does.
 
     Args:
-        document: The document.
+        measured: The document.
         pieces: The slices that become chunks.
         chunker: The chunker.
-        id_of: Gives the id of the next chunk, from its text in UTF-8.
-        facts_of: What the blocks of a slice say of it, if the document has blocks.
-        path_at: The path in force at a position, if there is any.
-        context_of: The context of a chunk, from its start, text and tokens, if any has one.
+        context: What tells the context of each chunk.
     """
-    text, strategy, size = document.text, chunker.name, chunker.chunk_size
+    document, text = measured.document, measured.text
+    strategy, size = chunker.name, chunker.chunk_size
+    id_of = chunk_ids(document.document_id, chunker.hash)
     line_breaks = _line_breaks if "\r" in text else str.count
     chunks: list[Chunk] = []
     gaps: list[Span] = []
@@ -95,7 +80,7 @@ def chunks_of(
             data = content.encode()
         if start > held and not text[held:start].isspace():
             gaps.append((held, start))
-        kind, heading_level, locations, images = facts_of(start, end) if facts_of else _PLAIN
+        kind, heading_level, locations, images = facts_of(measured, start, end)
         chunks.append(
             Chunk(
                 id_of(data),
@@ -110,9 +95,9 @@ def chunks_of(
                 piece.kind or kind,
                 f"{strategy}:{piece.fallback}" if piece.fallback else strategy,
                 piece.heading_level or heading_level,
-                path_at(start) if path_at else (),
+                measured.path_at(start),
                 None if piece.parent is None else chunks[piece.parent].chunk_id,
-                context_of(start, content, piece.tokens) if context_of else None,
+                context.of(start, content, piece.tokens) if context.is_told else None,
                 locations,
                 images,
                 piece.derived is not None,
@@ -140,39 +125,33 @@ def shared(piece: Piece, before: Piece | None, held: int) -> int:
     return sum(max(0, min(a[1], b[1]) - max(a[0], b[0])) for a, b in pairs)
 
 
-_chunks_of = partial(compiled.native.chunks_of, Chunk, _PLAIN, shared) if compiled.native else chunks_of
-
-
-class _Facts:
-    """What the blocks of a document say of its slices: kind, heading level, locations and images.
+def facts_of(measured: Measured, start: int, end: int) -> _FactsOfSlice:
+    """What the blocks of a document say of a slice: kind, heading level, locations and images.
 
     Args:
         measured: The document.
+        start: First character of the slice, in code points.
+        end: Its end.
     """
+    first, last = bisect_right(measured.block_ends, start), bisect_left(measured.block_starts, end)
+    if first >= last:
+        return _PLAIN
+    kinds = {"table" if kind == "table_row" else kind for kind in measured.block_kinds[first:last]}
+    kind = kinds.pop() if len(kinds) == 1 else "body"
+    if kind not in _SPECIAL:
+        kind = "body"
+    touched = measured.blocks[first:last]
+    level = touched[0].level if kind == "heading" and len(touched) == 1 else None
+    locations = dict.fromkeys(location for block in touched for location in block.locations)
+    images = dict.fromkeys(image for block in touched for image in block.images)
+    return kind, level, tuple(locations), tuple(images)
 
-    def __init__(self, measured: Measured) -> None:
-        self._blocks = measured.blocks
-        self._starts, self._ends = measured.block_starts, measured.block_ends
-        kinds = measured.block_kinds
-        if "table_row" in kinds:
-            kinds = ["table" if kind == "table_row" else kind for kind in kinds]
-        self._kinds = kinds
-        self._has_places = any(block.locations or block.images for block in measured.blocks)
 
-    def __call__(self, start: int, end: int) -> _FactsOfSlice:
-        first, last = bisect_right(self._ends, start), bisect_left(self._starts, end)
-        if first >= last:
-            return _PLAIN
-        kind = self._kinds[first]
-        if kind not in _SPECIAL or self._kinds[first:last].count(kind) < last - first:
-            kind = "body"
-        level = self._blocks[first].level if kind == "heading" and last - first == 1 else None
-        if not self._has_places:
-            return kind, level, (), ()
-        touched = self._blocks[first:last]
-        locations = dict.fromkeys(location for block in touched for location in block.locations)
-        images = dict.fromkeys(image for block in touched for image in block.images)
-        return kind, level, tuple(locations), tuple(images)
+_chunks_of = (
+    partial(compiled.native.chunks_of, Chunk, shared, facts_of, _PLAIN, _SPECIAL, sha256())
+    if compiled.native
+    else chunks_of
+)
 
 
 def _line_breaks(text: str, mark: str, start: int, end: int) -> int:

@@ -62,8 +62,8 @@ class Measured:
             self.regions = [(self.edge_before(start), self.edge_before(end)) for start, end in self.regions]
             self.count = self._count_in_regions
         # The paths in force, each from its start on.
-        self._path_starts: list[int] = []
-        self._paths: list[tuple[str, ...]] = []
+        self.path_starts: list[int] = []
+        self.paths: list[tuple[str, ...]] = []
         self._prepared: dict[int, Any] = {}
         # What of a budget is left for a chunk that starts somewhere; less than all if its context shares it.
         self.room: Callable[[int, int], int] = _all_of_it
@@ -152,25 +152,25 @@ class Measured:
             start: Position, in code points; not before that of the path entered last.
             path: The titles.
         """
-        if self._path_starts and self._path_starts[-1] == start:
-            self._paths[-1] = path
+        if self.path_starts and self.path_starts[-1] == start:
+            self.paths[-1] = path
         else:
-            self._path_starts.append(start)
-            self._paths.append(path)
+            self.path_starts.append(start)
+            self.paths.append(path)
 
     def forget_paths(self) -> None:
         """Let a strategy enter paths of its own instead of those of the headings."""
-        self._path_starts, self._paths = [], []
+        self.path_starts, self.paths = [], []
 
     @property
     def has_paths(self) -> bool:
         """Whether any path is in force anywhere."""
-        return bool(self._paths)
+        return bool(self.paths)
 
     def path_at(self, position: int) -> tuple[str, ...]:
         """The path in force at a position."""
-        place = bisect_right(self._path_starts, position) - 1
-        return self._paths[place] if place >= 0 else ()
+        place = bisect_right(self.path_starts, position) - 1
+        return self.paths[place] if place >= 0 else ()
 
     def tables(self) -> Iterator[TableSpans]:
         """The tables whose rows can be told, in order."""

@@ -9,11 +9,13 @@ cimport cython
 from cpython.array cimport array, clone
 from cpython.bytes cimport PyBytes_AsString
 from cpython.dict cimport PyDict_GetItem
+from cpython.buffer cimport PyBUF_READ
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
+from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.object cimport PyObject
 from cpython.unicode cimport (
     Py_UNICODE_ISSPACE,
-    PyUnicode_AsUTF8String,
+    PyUnicode_AsUTF8AndSize,
     PyUnicode_DATA,
     PyUnicode_Find,
     PyUnicode_FindChar,
@@ -1092,24 +1094,120 @@ cdef class _Places(_Text):
         return breaks
 
 
-def chunks_of(chunk_type, plain, shared, document, pieces, chunker, id_of, facts_of, path_at, context_of):
+@cython.final
+cdef class _Ids:
+    """Gives the ids of the chunks of one document, as `fingerprint.chunk_ids` says.
+
+    Args:
+        nothing: A SHA-256 of nothing.
+        start: What the ids of all chunks of the document begin with.
+    """
+
+    cdef object _nothing, _begun
+    cdef dict _seen
+    # Bytes of the text whose id was given last.
+    cdef Py_ssize_t _size
+
+    def __init__(self, nothing, bytes start not None):
+        self._nothing = nothing
+        self._begun = nothing.copy()
+        self._begun.update(start)
+        self._seen = {}
+
+    cdef str _next(self, str text):
+        cdef const char* data = PyUnicode_AsUTF8AndSize(text, &self._size)
+        digest = self._nothing.copy()
+        digest.update(PyMemoryView_FromMemory(<char*>data, self._size, PyBUF_READ))
+        cdef str found = digest.hexdigest()
+        before = self._seen.get(found)
+        cdef Py_ssize_t ordinal = 0 if before is None else before + 1
+        self._seen[found] = ordinal
+        whole = self._begun.copy()
+        whole.update(f"{found}\n{ordinal}".encode())
+        return whole.hexdigest()[:32]
+
+
+@cython.final
+cdef class _Blocks:
+    """What the blocks of a document say of its slices, as `finishing.facts_of` says.
+
+    Args:
+        measured: The document.
+        plain: Facts of a slice that touches no block.
+        special: Kinds of blocks that make a chunk special.
+        facts_of: Tells the facts of slices with locations or images.
+    """
+
+    cdef object _measured, _special, _facts_of
+    cdef tuple _plain
+    cdef list _blocks, _kinds, _starts, _ends
+
+    def __init__(self, measured, tuple plain, special, facts_of):
+        self._measured, self._special, self._facts_of = measured, special, facts_of
+        self._plain = plain
+        self._blocks = measured.blocks or []
+        self._kinds, self._starts, self._ends = [], [], []
+        if self._blocks:
+            self._kinds, self._starts, self._ends = measured.block_kinds, measured.block_starts, measured.block_ends
+
+    cdef bint _is_in_table(self, Py_ssize_t position) except -1:
+        """Whether a position is inside a table, and not where it starts."""
+        cdef Py_ssize_t place = _first_after(self._starts, position - 1) - 1
+        return place >= 0 and position < <Py_ssize_t>self._ends[place] and self._kinds[place] == "table"
+
+    cdef tuple _facts(self, Py_ssize_t start, Py_ssize_t end):
+        cdef Py_ssize_t first = _first_after(self._ends, start), last = _first_after(self._starts, end - 1), place
+        cdef str kind
+        cdef bint is_special
+        if first >= last:
+            return self._plain
+        for place in range(first, last):
+            block = self._blocks[place]
+            if block.locations or block.images:
+                return self._facts_of(self._measured, start, end)
+        kind = _kind(self._kinds[first])
+        is_special = kind in self._special
+        for place in range(first + 1, last):
+            is_special = is_special and kind == _kind(self._kinds[place])
+        if not is_special:
+            return self._plain
+        level = self._blocks[first].level if kind == "heading" and first + 1 == last else None
+        return kind, level, (), ()
+
+
+cdef inline str _kind(str kind):
+    """The kind of a chunk that holds nothing but a block of some kind."""
+    return "table" if kind == "table_row" else kind
+
+
+def chunks_of(chunk_type, shared, facts_of, tuple plain, special, nothing, measured, pieces, chunker, context):
     """The chunks of a document, and what lies in none of them and is not blank, as `finishing.chunks_of` says.
 
     Args:
         chunk_type: What a chunk is, a tuple.
-        plain: Facts of a slice that touches no block.
         shared: How many characters a piece shares with the one before, for those of many spans.
+        facts_of: What the blocks say of a slice, for those with locations or images.
+        plain: Facts of a slice that touches no block.
+        special: Kinds of blocks that make a chunk special.
+        nothing: A SHA-256 of nothing.
     """
+    document = measured.document
     cdef object text = document.text, document_id = document.document_id
     cdef object acl_labels = document.acl_labels, tenant_id = document.tenant_id
     cdef str strategy = chunker.name, content
-    cdef Py_ssize_t size = chunker.chunk_size
+    cdef Py_ssize_t budget = chunker.chunk_size
     cdef _Places held = _Places(text)
+    cdef _Ids ids = _Ids(nothing, f"{document_id}\n{chunker.hash}\n".encode())
+    cdef _Blocks blocks = _Blocks(measured, plain, special, facts_of)
+    cdef list path_starts = measured.path_starts, paths = measured.paths
+    cdef bint has_context = context.is_told, is_of_place = context.is_of_place
     cdef Py_ssize_t index = 0, at = 0, byte = 0, line = 1, reached = 0, overlap, after, last, start, end
+    # The path in force where a chunk starts, and the one that `told` is the context of.
+    cdef Py_ssize_t path, told_of = -2
     cdef list chunks = [], gaps = []
     cdef Piece piece, before = None
-    cdef bytes data
     cdef tuple facts
+    told = None
     for piece in pieces:
         start, end = piece.start, piece.end
         if start >= at:
@@ -1118,12 +1216,15 @@ def chunks_of(chunk_type, plain, shared, document, pieces, chunker, id_of, facts
         else:
             byte -= held._bytes(start, at)
             line -= held._line_breaks(start, at)
-        content = PyUnicode_Substring(text, start, end)
-        data = PyUnicode_AsUTF8String(content)
-        at, after, last = end, byte + len(data), line + held._line_breaks(start, end)
-        if piece.derived is not None or piece.spans:
+        at, last = end, line + held._line_breaks(start, end)
+        if piece.derived is None and not piece.spans:
+            content = PyUnicode_Substring(text, start, end)
+            chunk_id = ids._next(content)
+            after = byte + ids._size
+        else:
             content = piece.derived or "".join([text[low:high] for low, high in piece.spans or ()])
-            data = PyUnicode_AsUTF8String(content)
+            chunk_id = ids._next(content)
+            after = byte + held._bytes(start, end)
         if start > reached and held._white_end(reached, start) < start:
             gaps.append((reached, start))
         if start >= reached:
@@ -1132,12 +1233,16 @@ def chunks_of(chunk_type, plain, shared, document, pieces, chunker, id_of, facts
             overlap = shared(piece, before, reached)
         else:
             overlap = reached - start if end > reached else 0
-        facts = plain if facts_of is None else facts_of(start, end)
+        facts = blocks._facts(start, end)
+        path = _first_after(path_starts, start) - 1
+        if has_context and not (is_of_place and path == told_of and not blocks._is_in_table(start)):
+            told = context.of(start, content, piece.tokens)
+            told_of = -2 if blocks._is_in_table(start) else path
         chunks.append(
             _make_tuple(
                 chunk_type,
                 (
-                    id_of(data),
+                    chunk_id,
                     document_id,
                     index,
                     content,
@@ -1149,13 +1254,13 @@ def chunks_of(chunk_type, plain, shared, document, pieces, chunker, id_of, facts
                     piece.kind or facts[0],
                     f"{strategy}:{piece.fallback}" if piece.fallback else strategy,
                     piece.heading_level or facts[1],
-                    () if path_at is None else path_at(start),
+                    () if path < 0 else paths[path],
                     None if piece.parent is None else chunks[piece.parent][0],
-                    None if context_of is None else context_of(start, content, piece.tokens),
+                    told,
                     facts[2],
                     facts[3],
                     piece.derived is not None,
-                    piece.over_budget and piece.tokens > size,
+                    piece.over_budget and piece.tokens > budget,
                     acl_labels,
                     tenant_id,
                 ),
