@@ -177,7 +177,7 @@ class Chunker(BaseModel, ABC):
             measured.room = context.room
         pieces = list(self.cut(measured, measured.start, measured.end))
         chunks, lost = finish(measured, pieces, self.record, context)
-        removed = measured.removed_black()
+        removed = measured.removed_black() if measured.removed else 0
         measured.let_go()
         if chunks or lost:
             return DocumentChunks(document, chunks, "ok", self.record, lost, None, measured.notes, removed)

@@ -37,7 +37,8 @@ def finish(
         The chunks, and the number of non-whitespace characters outside all of them that no setting removed.
     """
     chunks, gaps = _chunks_of(measured, pieces, chunker, context)
-    return chunks, sum(_lost(measured.text, start, end, measured.removed) for start, end in gaps)
+    lost = sum(_lost(measured.text, start, end, measured.removed) for start, end in gaps) if gaps else 0
+    return chunks, lost
 
 
 def chunks_of(

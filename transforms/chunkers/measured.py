@@ -38,11 +38,32 @@ class Measured:
         notes: What was done to the document besides measuring it, by name, with how often.
     """
 
+    # What holds until the blocks of the document or a strategy say otherwise; attributes of the class, since more than
+    # thirty of an object cost a small document more than its text.
+    blocks: Sequence[Block] = ()
+    # Kind, start and end of each block.
+    block_kinds: Sequence[str] = ()
+    block_starts: Sequence[int] = ()
+    block_ends: Sequence[int] = ()
+    has_tables = False
+    _headings: Sequence[Block] = ()
+    _heading_starts: Sequence[int] = ()
+    # What is to stay in one chunk while it fits, besides code and tables; ascending.
+    bound: Sequence[Span] = ()
+
     def __init__(self, document: Document, blocks: Sequence[Block], tokenizer: Tokenizer) -> None:
         text = document.text
         self.document = document
         self.text = text
+        # Title of the document, or what a strategy takes for it where there is none.
+        self.title = document.title
         self.notes: dict[str, int] = {}
+        # The paths in force, each from its start on.
+        self.path_starts: list[int] = []
+        self.paths: list[tuple[str, ...]] = []
+        # What a setting leaves out of the chunks, ascending.
+        self.removed: list[Span] = []
+        self._prepared: dict[int, Any] = {}
         self._has_returns = "\r" in text
         # Last position up to another one, and first from it on, that divides no grapheme cluster.
         self.edges = edges = edges_of(text)
@@ -61,26 +82,8 @@ class Measured:
         if len(self.regions) > 1:
             self.regions = [(self.edge_before(start), self.edge_before(end)) for start, end in self.regions]
             self.count = self._count_in_regions
-        # The paths in force, each from its start on.
-        self.path_starts: list[int] = []
-        self.paths: list[tuple[str, ...]] = []
-        self._prepared: dict[int, Any] = {}
         # What of a budget is left for a chunk that starts somewhere; less than all if its context shares it.
         self.room: Callable[[int, int], int] = _all_of_it
-        # Title of the document, or what a strategy takes for it where there is none.
-        self.title = document.title
-        # What is to stay in one chunk while it fits, besides code and tables; ascending.
-        self.bound: list[Span] = []
-        # What a setting leaves out of the chunks, ascending.
-        self.removed: list[Span] = []
-        self.blocks: Sequence[Block] = ()
-        self._headings: Sequence[Block] = ()
-        self._heading_starts: Sequence[int] = ()
-        # Kind, start and end of each block.
-        self.block_kinds: Sequence[str] = ()
-        self.block_starts: Sequence[int] = ()
-        self.block_ends: Sequence[int] = ()
-        self.has_tables = False
         if blocks:
             self.take_blocks(blocks)
 
