@@ -22,6 +22,8 @@ MANUAL = (
 PIECES = (
     *(
         "= a\n",
+        "abcd\n",
+        "~~~\n",
         "== b\n",
         "====\n",
         "----\n",
@@ -123,6 +125,37 @@ def test_a_block_begins_with_its_attributes_and_caption():
     ["==no space", "text\n== in a paragraph", "======= seven", "----\n== never closed", " == indented", "=="],
 )
 def test_what_is_no_title_is_no_heading(text):
+    assert headings(text) == []
+
+
+def test_titles_of_two_lines_have_the_level_of_their_underline():
+    text = (
+        "tide(1)\n=======\n:toc:\n\nNAME\n----\ntide - tells the tides\n\n"
+        "[[opts]]\nOPTIONS\n-------\n\nOf ports\n~~~~~~~~~\ntext\n\nOf days\n^^^^^^\n\nOf hours\n++++++++\nend\n"
+    )
+    blocks = [block for block in parse_asciidoc(text)[0] if block.kind == "heading"]
+    assert [(block.level, block.title) for block in blocks] == [
+        *((1, "tide(1)"), (2, "NAME"), (2, "OPTIONS"), (3, "Of ports"), (4, "Of days"), (5, "Of hours")),
+    ]
+    assert text[blocks[1].start : blocks[1].end] == "NAME\n----"
+    assert document(text).metadata["front_matter"] == {"title": "tide(1)", "toc": ""}
+    assert headings(text.replace("\n", "\r\n")) == [block.title for block in blocks]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "a\n----\nb\n----\n",
+            "Seven\n=======\n",
+            "text\nTides\n-----\n",
+            ".Tides\n------\n",
+            "****\n----\n",
+        ),
+        *("----\nTides\n=====\n----\n", "* Tides\nSprings\n-------\n", "Tides\n--~--\n", "[a]\n---\n"),
+    ],
+)
+def test_a_delimiter_below_a_line_of_another_length_or_of_no_title_is_no_underline(text):
     assert headings(text) == []
 
 

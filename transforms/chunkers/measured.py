@@ -140,13 +140,16 @@ class Measured:
         return self._headings[bisect_left(starts, start) : bisect_left(starts, end)]
 
     def _follow_headings(self) -> None:
-        open_headings: list[tuple[int, str]] = []
+        levels: list[int] = []
+        titles: list[str] = []
         for heading in self._headings:
-            level, title = heading.level or 1, heading.title or ""
-            while open_headings and open_headings[-1][0] >= level:
-                open_headings.pop()
-            open_headings.append((level, title))
-            self.enter(heading.start, tuple(title for _, title in open_headings))
+            level = heading.level or 1
+            while levels and levels[-1] >= level:
+                levels.pop()
+                titles.pop()
+            levels.append(level)
+            titles.append(heading.title or "")
+            self.enter(heading.start, tuple(titles))
 
     def enter(self, start: int, path: tuple[str, ...]) -> None:
         """Set the path in force from `start` on: the titles of what a chunk stands in, outermost first.

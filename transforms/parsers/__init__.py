@@ -77,7 +77,7 @@ _PLAIN_TEXT = Parser("plain_text", "1", parse_plain_text)
 _DELIMITED = Parser("delimited", "1", parse_delimited)
 PARSERS: dict[str, Parser] = {
     "text/plain": _PLAIN_TEXT,
-    "text/asciidoc": Parser("asciidoc", "1", parse_asciidoc),
+    "text/asciidoc": Parser("asciidoc", "2", parse_asciidoc),
     "text/csv": _DELIMITED,
     "text/html": Parser("html", "1", parse_html),
     "text/markdown": Parser("markdown", "2", parse_markdown),

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 
 from transforms.records import Block, BlockKind
 
 # Markdown's `#` is read too.
 _TITLE = re.compile(r"(={1,6}|#{1,6})[ \t]+(\S.*)")
+# A title with its level told by the line below it, and by how much the two may differ in length.
+_TITLE_ABOVE = re.compile(r"(?!\.).*?\w.*")
+_UNDERLINE = re.compile(r"=+|-+|~+|\^+|\++")
+_LEVELS = "=-~^+"
+_DIFFERENCE = 1
 _DELIMITER = re.compile(r"-{4,}|\.{4,}|/{4,}|\+{4,}|={4,}|_{4,}|\*{4,}|~{4,}|--|[|,:!]={3,}|`{3,}[^`]*")
 _KINDS: Mapping[str, BlockKind] = {"-": "code", ".": "code", "`": "code", "_": "quote", "|": "table"}
 _OPEN_BLOCK = "--"
@@ -25,10 +31,10 @@ def parse_asciidoc(text: str) -> tuple[tuple[Block, ...], Mapping[str, object]]:
     """Blocks of an AsciiDoc text, and the title and attributes of its header as `front_matter`.
 
     A heading is a line after a blank one that begins with one to six `=`, of that level, outside every delimited
-    block. Such a block (listing, literal, comment, example, quote, sidebar, table) is one block from its
-    attributes to the same delimiter again; one that is never closed holds all that follows. What blank lines part
-    besides is a paragraph, or a list item if it begins as one. Titles of two lines are not read, as `asciidoctor`
-    reads them in its compatibility mode only.
+    block; or one that has another below it of as many `=`, `-`, `~`, `^` or `+`, for the levels from one to five, or
+    of one more or less, as asciidoctor reads them. Such a block (listing, literal, comment, example, quote, sidebar,
+    table) is one block from its attributes to the same delimiter again; one that is never closed holds all that
+    follows. What blank lines part besides is a paragraph, or a list item if it begins as one.
 
     Args:
         text: The text; its lines may end in LF, CRLF or CR.
@@ -53,31 +59,44 @@ class _Reader:
         self._kind: BlockKind = "other"
         self._end = 0
         self._closing = ""
+        # The line below the title that was read last, where it belongs to the title.
+        self._underline: int | None = None
 
     def read(self) -> Iterator[Block]:
         """All blocks, in order."""
         after = 0
-        for whole in self._lines:
+        for whole, below in zip_longest(self._lines, self._lines[1:], fillvalue=""):
             start, line = after, whole.rstrip()
             after += len(whole) + 1
+            if start == self._underline:
+                continue
             if self._closing:
                 if line:
                     self._end = start + len(line)
                     if line == self._closing:
                         yield from self._close()
+            elif line and self._is_at_start and _is_title_above(line, underline := below.rstrip()):
+                yield from self._close()
+                yield _heading(start, after + len(underline), 1 + _LEVELS.index(underline[0]), line)
+                self._underline = after
             elif line:
                 yield from self._take(line, start, start + len(line))
             elif self._start is not None:
                 yield from self._close()
         yield from self._close()
 
+    @property
+    def _is_at_start(self) -> bool:
+        """Whether a block may begin: none has, or nothing but what is said about it."""
+        return self._start is None or self._kind == "other"
+
     def _take(self, line: str, start: int, end: int) -> Iterator[Block]:
         """A line that is not blank and in no delimited block."""
-        is_start = self._start is None or self._kind == "other"
+        is_start = self._is_at_start
         title = _TITLE.fullmatch(line) if is_start else None
         if title:
             yield from self._close()
-            yield Block("heading", start, end, len(title[1]), title[2][:_LONGEST_TITLE])
+            yield _heading(start, end, len(title[1]), title[2])
         elif _DELIMITER.fullmatch(line) and line != _OPEN_BLOCK:
             if not is_start:
                 yield from self._close()
@@ -103,6 +122,19 @@ class _Reader:
         if self._start is not None:
             yield Block(self._kind, self._start, self._end)
         self._start, self._kind, self._closing = None, "other", ""
+
+
+def _is_title_above(line: str, below: str) -> bool:
+    """Whether a line is a title because of the one below it."""
+    return (
+        abs(len(line) - len(below)) <= _DIFFERENCE
+        and bool(_UNDERLINE.fullmatch(below) and _TITLE_ABOVE.fullmatch(line))
+        and not (_TITLE.fullmatch(line) or _ABOUT.fullmatch(line) or _DELIMITER.fullmatch(line))
+    )
+
+
+def _heading(start: int, end: int, level: int, title: str) -> Block:
+    return Block("heading", start, end, level, title.strip()[:_LONGEST_TITLE])
 
 
 def _header(text: str, blocks: tuple[Block, ...]) -> dict[str, object]:
