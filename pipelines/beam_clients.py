@@ -18,4 +18,5 @@ def leave_out() -> None:
     It is for a process that runs nothing else, and whose runner puts no file of Beam's own into a store.
     """
     for client in _CLIENTS:
-        sys.modules[client] = None  # type: ignore[assignment]  # as Python marks what is not to be found
+        # As Python marks what is not to be found.
+        sys.modules.setdefault(client, None)  # type: ignore[arg-type]

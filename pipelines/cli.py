@@ -113,7 +113,7 @@ def _run(arguments: Sequence[str]) -> int:
     run_parser(parser)
     flags = vars(parser.parse_args(arguments))
     settings = run_settings(flags, flags.pop("config"))
-    if settings.job.runner == "DirectRunner":
+    if settings.job.runner == "DirectRunner" and not settings.beam_args:
         beam_clients.leave_out()
     with chunk_corpus.workers_standing_by(settings):
         job = chunk_corpus.prepare(settings)

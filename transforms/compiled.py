@@ -24,9 +24,12 @@ def compiled_loops(package: Path) -> ModuleType | None:
     """
     if os.environ.get("CHUNKMILL_NATIVE") == "0":
         return None
+    name = f"transforms.{package.name}.native"
     try:
-        module = import_module(f"transforms.{package.name}.native")
-    except ModuleNotFoundError:
+        module = import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
         return None
     source = package / "native.pyx"
     if module.source_crc != crc32(source.read_bytes()):

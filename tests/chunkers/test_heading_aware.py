@@ -282,3 +282,11 @@ def test_lines_pages_and_rights_are_on_every_chunk():
         ("two", (5, 5)),
     ]
     assert {(chunk.acl_labels, chunk.tenant_id) for chunk in found} == {(("staff",), "t")}
+
+
+def test_nothing_stands_under_a_heading_of_white_space():
+    text = "One\n\n\nbody\n"
+    blocks = (Block("heading", 0, 3, level=1, title="One"), Block("heading", 4, 5, level=2, title="Blank"))
+    found = get_chunker("heading_aware", tokenizer="character").chunk(Document("d", text, blocks=blocks))
+    assert [(chunk.text, chunk.kind) for chunk in found] == [("One", "heading"), ("body", "body")]
+    assert found[1].parent_id == found[0].chunk_id

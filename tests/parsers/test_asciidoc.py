@@ -24,6 +24,8 @@ PIECES = (
         "= a\n",
         "abcd\n",
         "~~~\n",
+        "ifdef::x[]\n",
+        "----------\n",
         "== b\n",
         "====\n",
         "----\n",
@@ -153,6 +155,7 @@ def test_titles_of_two_lines_have_the_level_of_their_underline():
             "****\n----\n",
         ),
         *("----\nTides\n=====\n----\n", "* Tides\nSprings\n-------\n", "Tides\n--~--\n", "[a]\n---\n"),
+        *("* a\n\nb\n+\nc\n", "ok\n--\nb\n--\n", "ifdef::x[]\n----------\ncode\n----------\n"),
     ],
 )
 def test_a_delimiter_below_a_line_of_another_length_or_of_no_title_is_no_underline(text):

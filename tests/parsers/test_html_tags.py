@@ -75,7 +75,7 @@ def test_names_that_cannot_be_looked_for_are_refused(names):
     ],
 )  # fmt: skip
 def test_hostile_html_is_read_in_linear_time(piece):
-    """What takes a square of it takes hours."""
+    """Millions of characters, of which some could be looked at again for each tag, take no longer than a test may."""
     for lead in ("", "日"):
         text = lead + piece * 200_000
         for found in (native.tags, native.tags_at_a_guess):

@@ -49,11 +49,14 @@ class HeadingAwareChunker(Chunker):
             while open_headings and open_headings[-1][0] >= level:
                 open_headings.pop()
             parent = open_headings[-1][1] if open_headings else None
-            open_headings.append((level, placed))
+            first = placed
             for piece in packer.pack(block.start, block.end):
                 piece.kind, piece.heading_level, piece.parent = "heading", level, parent
                 yield piece
                 placed += 1
+            # Under a heading of white space, which has no chunk, nothing can stand.
+            if placed > first:
+                open_headings.append((level, first))
             body = block.end
         for piece in packer.pack(body, end):
             piece.parent = open_headings[-1][1] if open_headings else None

@@ -16,6 +16,7 @@ from cpython.object cimport PyObject
 from cpython.unicode cimport (
     Py_UNICODE_ISSPACE,
     PyUnicode_AsUTF8AndSize,
+    PyUnicode_AsUTF8String,
     PyUnicode_DATA,
     PyUnicode_Find,
     PyUnicode_FindChar,
@@ -1115,9 +1116,14 @@ cdef class _Ids:
         self._seen = {}
 
     cdef str _next(self, str text):
-        cdef const char* data = PyUnicode_AsUTF8AndSize(text, &self._size)
         digest = self._nothing.copy()
-        digest.update(PyMemoryView_FromMemory(<char*>data, self._size, PyBUF_READ))
+        if text.isascii():
+            digest.update(PyMemoryView_FromMemory(<char*>PyUnicode_AsUTF8AndSize(text, &self._size), self._size, PyBUF_READ))
+        else:
+            # The text would keep what it is asked for above, and that of all chunks takes as much memory again.
+            data = PyUnicode_AsUTF8String(text)
+            self._size = len(data)
+            digest.update(data)
         cdef str found = digest.hexdigest()
         before = self._seen.get(found)
         cdef Py_ssize_t ordinal = 0 if before is None else before + 1
@@ -1210,6 +1216,8 @@ def chunks_of(chunk_type, shared, facts_of, tuple plain, special, nothing, measu
     told = None
     for piece in pieces:
         start, end = piece.start, piece.end
+        if not 0 <= start <= end <= held._length:
+            raise ValueError(f"a piece from {start} to {end} is not in the text")
         if start >= at:
             byte += held._bytes(at, start)
             line += held._line_breaks(at, start)

@@ -12,12 +12,15 @@ from transforms.records import Block, BlockKind
 _TITLE = re.compile(r"(={1,6}|#{1,6})[ \t]+(\S.*)")
 # A title with its level told by the line below it, and by how much the two may differ in length.
 _TITLE_ABOVE = re.compile(r"(?!\.).*?\w.*")
-_UNDERLINE = re.compile(r"=+|-+|~+|\^+|\++")
+# Less is a list that goes on, or an open block.
+_UNDERLINE = re.compile(r"={3,}|-{3,}|~{3,}|\^{3,}|\+{3,}")
 _LEVELS = "=-~^+"
 _DIFFERENCE = 1
 _DELIMITER = re.compile(r"-{4,}|\.{4,}|/{4,}|\+{4,}|={4,}|_{4,}|\*{4,}|~{4,}|--|[|,:!]={3,}|`{3,}[^`]*")
 _KINDS: Mapping[str, BlockKind] = {"-": "code", ".": "code", "`": "code", "_": "quote", "|": "table"}
 _OPEN_BLOCK = "--"
+# A line that tells the preprocessor what to read.
+_PREPROCESSED = re.compile(r"(?:ifn?def|ifeval|endif|include)::\S*\[.*\]")
 # Lines that say something of the block below: attributes, a caption, a comment.
 _ABOUT = re.compile(r"\[.*\]|\.[^\s.].*|//(?!/).*|:!?\w[\w-]*!?:(?:[ \t].*)?")
 _ATTRIBUTE = re.compile(r":(\w[\w-]*):(?:[ \t]+(.*))?")
@@ -30,11 +33,11 @@ _LONGEST_TITLE = 1000
 def parse_asciidoc(text: str) -> tuple[tuple[Block, ...], Mapping[str, object]]:
     """Blocks of an AsciiDoc text, and the title and attributes of its header as `front_matter`.
 
-    A heading is a line after a blank one that begins with one to six `=`, of that level, outside every delimited
-    block; or one that has another below it of as many `=`, `-`, `~`, `^` or `+`, for the levels from one to five, or
-    of one more or less, as asciidoctor reads them. Such a block (listing, literal, comment, example, quote, sidebar,
-    table) is one block from its attributes to the same delimiter again; one that is never closed holds all that
-    follows. What blank lines part besides is a paragraph, or a list item if it begins as one.
+    A heading is a line after a blank one, outside every delimited block, that begins with one to six `=`, of that
+    level; or one with a line below it of nothing but `=`, `-`, `~`, `^` or `+`, for the levels one to five, as long
+    as itself give or take one character and no shorter than three. A delimited block (listing, literal, comment,
+    example, quote, sidebar, table) is one block from its attributes to the same delimiter again; one that is never
+    closed holds all that follows. What blank lines part besides is a paragraph, or a list item if it begins as one.
 
     Args:
         text: The text; its lines may end in LF, CRLF or CR.
@@ -129,7 +132,7 @@ def _is_title_above(line: str, below: str) -> bool:
     return (
         abs(len(line) - len(below)) <= _DIFFERENCE
         and bool(_UNDERLINE.fullmatch(below) and _TITLE_ABOVE.fullmatch(line))
-        and not (_TITLE.fullmatch(line) or _ABOUT.fullmatch(line) or _DELIMITER.fullmatch(line))
+        and not any(pattern.fullmatch(line) for pattern in (_TITLE, _ABOUT, _DELIMITER, _PREPROCESSED))
     )
 
 

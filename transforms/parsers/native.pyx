@@ -77,18 +77,21 @@ cdef class Lines:
     cdef readonly Py_ssize_t last
     cdef public Py_ssize_t before_code
 
+    def __cinit__(self):
+        self.last = -1
+
     def __init__(self, text, block):
         if not isinstance(text, str):
             raise TypeError(f"a text is a str, not a {type(text).__name__}")
         self._text, self._block = text, block
         self._kind, self._data = PyUnicode_KIND(text), PyUnicode_DATA(text)
         self.before_code = -1
-        self.last = text.count("\n") + 1
+        self.last = str.count(text, "\n") + 1
         PyMem_Free(self._lines)
         self._lines = <Line*>PyMem_Malloc((self.last + 1) * sizeof(Line))
         if not self._lines:
             raise MemoryError
-        cdef Py_ssize_t at, start = 0, end, length = len(text)
+        cdef Py_ssize_t at, start = 0, end, length = str.__len__(text)
         for at in range(self.last):
             end = PyUnicode_FindChar(text, c"\n", start, length, 1) if at < self.last - 1 else length
             self._take_line(&self._lines[at], start, end)
@@ -392,7 +395,7 @@ cdef class _Tags:
         self._text = text
         self._kind = PyUnicode_KIND(text)
         self._data = PyUnicode_DATA(text)
-        self._at, self._end = max(start, 0), min(end, <Py_ssize_t>len(text))
+        self._at, self._end = max(start, 0), min(end, <Py_ssize_t>str.__len__(text))
         self._names = names
         return 0
 
@@ -622,6 +625,7 @@ def shown(text, Py_ssize_t start, Py_ssize_t end, frozenset apart=None):
     """As `html_tags.shown`."""
     cdef _AllTags tags = _all_tags(text, start, end, _NO_NAMES)
     cdef list pieces = []
+    start, end = tags._at, tags._end
     while tags._advance():
         pieces.append(_unescaped(tags, start, tags._start))
         if apart and tags._name() in apart:

@@ -395,8 +395,8 @@ def _read_html(text: str, start: int, end: int) -> _HtmlTable | None:
 
 def _value(text: str, cells: Iterable[_HtmlCell]) -> str:
     """What a reader sees of a cell or of all captions, in one line."""
-    text = "".join(shown(text, cell.start, cell.end, _LINES_OF_THEIR_OWN) for cell in cells)
-    return _HTML_SPACE.sub(" ", text).strip()
+    seen = "".join(shown(text, cell.start, cell.end, _LINES_OF_THEIR_OWN) for cell in cells)
+    return _HTML_SPACE.sub(" ", seen).strip()
 
 
 def _trimmed(text: str, start: int, end: int) -> Span:
