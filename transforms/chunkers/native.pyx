@@ -7,9 +7,9 @@ together. What they decide by, such as the marks that end a sentence, is handed 
 
 cimport cython
 from cpython.array cimport array, clone
+from cpython.buffer cimport PyBUF_READ
 from cpython.bytes cimport PyBytes_AsString
 from cpython.dict cimport PyDict_GetItem
-from cpython.buffer cimport PyBUF_READ
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.object cimport PyObject
@@ -1209,7 +1209,7 @@ def chunks_of(chunk_type, shared, facts_of, tuple plain, special, nothing, measu
     cdef bint has_context = context.is_told, is_of_place = context.is_of_place
     cdef Py_ssize_t index = 0, at = 0, byte = 0, line = 1, reached = 0, overlap, after, last, start, end
     # The path in force where a chunk starts, and the one that `told` is the context of.
-    cdef Py_ssize_t path, told_of = -2
+    cdef Py_ssize_t path, place, told_of = -2
     cdef list chunks = [], gaps = []
     cdef Piece piece, before = None
     cdef tuple facts
@@ -1243,9 +1243,12 @@ def chunks_of(chunk_type, shared, facts_of, tuple plain, special, nothing, measu
             overlap = reached - start if end > reached else 0
         facts = blocks._facts(start, end)
         path = _first_after(path_starts, start) - 1
-        if has_context and not (is_of_place and path == told_of and not blocks._is_in_table(start)):
-            told = context.of(start, content, piece.tokens)
-            told_of = -2 if blocks._is_in_table(start) else path
+        if has_context:
+            # Inside a table it depends on where its header ends, too.
+            place = -2 if blocks._is_in_table(start) else path
+            if place != told_of or place == -2 or not is_of_place:
+                told = context.of(start, content, piece.tokens)
+                told_of = place
         chunks.append(
             _make_tuple(
                 chunk_type,
