@@ -231,7 +231,7 @@ def test_first_and_last_tell_of_the_same_boundaries(name):
 def test_what_is_kept_whole_has_boundaries_only_around_it():
     text = "one two [a b c] three"
     start, end = text.index("["), text.index("]") + 1
-    level = boundaries.KeepingWhole(boundaries.words(text), [(start, end)])
+    level = boundaries.KeepingWhole(boundaries.words(text), [start], [end])
     assert all_boundaries(level, text) == [4, start, end + 1]
     assert level.last(0, end - 1) == start
     assert level.last(start, end - 1) is None
@@ -240,6 +240,6 @@ def test_what_is_kept_whole_has_boundaries_only_around_it():
 
 def test_a_boundary_before_what_is_kept_whole_is_its_start():
     text = "word[a b]"
-    level = boundaries.KeepingWhole(boundaries.words(text), [(4, 9)])
+    level = boundaries.KeepingWhole(boundaries.words(text), [4], [9])
     assert level.first(0, len(text)) == 4
     assert level.last(0, len(text) - 1) == 4

@@ -159,8 +159,7 @@ def test_counts_and_reaches_are_the_same(encoding):
         regions = [(start, len(text.rstrip()))] if text.strip() else []
         ours = rulers.ruler(text, tokenizer, regions)
         assert type(ours) is native.PrefixRuler
-        ids = [tokenizer.encode_packed(text[low:high]) for low, high in regions]
-        plain = rulers.PrefixRuler(text, tokenizer, cuts, ids, regions)
+        plain = rulers.PrefixRuler(text, tokenizer, cuts, regions)
         assert list(ours.ends) == list(plain.ends)
         for place in places:
             low, high = sorted(round(share * len(text)) for share in place)
@@ -182,13 +181,21 @@ def test_sentences_end_where_they_end(text, places):
         assert ours.last(low, high) == plain.last(low, high)
 
 
+@given(TEXTS, PLACES)
+def test_blank_lines_are_where_they_are(text, places):
+    ours, plain = boundaries.blank_lines(text), levels.PlaceLevel(*boundaries.spans_of_blank_lines(text))
+    assert type(ours) is native.BlankLineLevel
+    for place in places:
+        low, high = sorted(round(share * len(text)) for share in place)
+        assert ours.first(low, high) == plain.first(low, high)
+        assert ours.first(low - 1, high) == plain.first(low - 1, high)
+        assert ours.last(low, high) == plain.last(low, high)
+
+
 @given(TEXTS)
-def test_blank_lines_are_where_they_are(text):
-    assert native.spans_of_blank_lines(text) == boundaries.spans_of_blank_lines(text)
+def test_paragraphs_are_where_they_are(text):
     paragraphs = native.spans_between_paragraphs(text, boundaries._BULLETS)
     assert paragraphs == boundaries.spans_between_paragraphs(text)
-    if "\r" not in text:
-        assert native.has_spaced_blank_line(text) == boundaries.has_spaced_blank_line(text)
 
 
 SPANS = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 0.3)), max_size=6)
@@ -216,7 +223,9 @@ def test_levels_have_their_boundaries_where_they_have_them(text, places, shares,
         given = of.PlaceLevel(edges, edges)
         found = [one, words, given, of.PlaceLevel([a for a, _ in spans], [b for _, b in spans])]
         found += [of.AnyOf([given, one]), of.AnyOf([levels.SeparatorLevel(text, " "), words])]
-        return found + [of.KeepingWhole(level, spans) for level in found]
+        return found + [
+            of.KeepingWhole(level, [a for a, _ in spans], [b for _, b in spans]) for level in found
+        ]
 
     for ours, plain in zip(kinds(native), kinds(levels), strict=True):
         assert type(ours) is getattr(native, type(plain).__name__)

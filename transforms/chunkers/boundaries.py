@@ -81,11 +81,12 @@ _ABBREVIATION_REACH = 10
 
 def blank_lines(text: str) -> Level:
     """Boundaries after blank lines."""
-    native = compiled.native
-    is_spaced = native.has_spaced_blank_line if native else has_spaced_blank_line
-    if "\r" not in text and not is_spaced(text):
+    if compiled.native:
+        level: Level = compiled.native.BlankLineLevel(text)
+        return level
+    if "\r" not in text and not has_spaced_blank_line(text):
         return SeparatorLevel(text, "\n\n")
-    return PlaceLevel(*(native.spans_of_blank_lines if native else spans_of_blank_lines)(text))
+    return PlaceLevel(*spans_of_blank_lines(text))
 
 
 def spans_of_blank_lines(text: str) -> tuple[list[int], list[int]]:

@@ -63,7 +63,7 @@ class CodeChunker(Chunker):
 
     def cut(self, measured: Measured, start: int, end: int) -> Iterator[Piece]:
         """The slices of [start, end) that become chunks, in order."""
-        packer = measured.prepared(self, lambda: self._packer(measured))
+        packer = measured.prepared(self, self._packer)
         language = self._language(measured)
         with measured.at_most_lines(self.max_chunk_lines):
             if language is None or not measured.is_all(start, end):

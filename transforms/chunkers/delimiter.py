@@ -105,7 +105,7 @@ class DelimiterChunker(Chunker):
 
     def cut(self, measured: Measured, start: int, end: int) -> Iterator[Piece]:
         """The slices of [start, end) that become chunks, in order."""
-        packer, child_packer, removed = measured.prepared(self, lambda: self._prepare(measured))
+        packer, child_packer, removed = measured.prepared(self, self._prepare)
         pieces = self._pieces(measured, packer, start, end)
         if self.drop_delimiters:
             pieces = self._dropped(measured, packer, pieces, removed)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from transforms.chunkers.edges import white_end
 from transforms.chunkers.levels import Level
 from transforms.chunkers.measured import Measured
 from transforms.chunkers.pieces import Piece
+from transforms.records import Block, Span
 
 # Levels of a ladder, coarse to fine: a name, or the separators of one level. Graphemes come after all.
 LevelName = str | tuple[str, ...]
@@ -26,6 +27,8 @@ class Filler:
         by_kind: Ladders for what lies in a block of a certain kind.
         overlap_levels: Where an overlap starts best; the first of these that offers anything in reach is taken.
         overlap_of: That one of them whose whole pieces an overlap consists of, or there is none.
+        kept_whole: Kinds of blocks that stay whole while they fit; of a table that does not, the rows do.
+        not_shared: Kinds of blocks that no overlap reaches into.
         tries: Boundaries tried at one level before the next finer one is; each costs a count.
 
     Attributes:
@@ -43,6 +46,8 @@ class Filler:
         by_kind: Mapping[str, Ladder],
         overlap_levels: Sequence[LevelName],
         overlap_of: LevelName | None,
+        kept_whole: Collection[str],
+        not_shared: Collection[str],
         tries: int,
     ) -> None:
         self._measured = measured
@@ -53,12 +58,31 @@ class Filler:
         self._overlap_levels = overlap_levels
         self._overlap_of = overlap_of
         self._tries = tries
-        self.barriers: Sequence[int] = ()
-        self.whole_starts: Sequence[int] = ()
-        self.whole_ends: Sequence[int] = ()
+        self._levels: dict[LevelName, Level] = {}
+        blocks = measured.blocks
+        self.barriers = [block.end for block in blocks if block.kind in not_shared]
+        wholes = [span for block in blocks if block.kind in kept_whole for span in self._wholes(block)]
+        self.whole_starts = [start for start, _ in wholes]
+        self.whole_ends = [end for _, end in wholes]
+
+    def _wholes(self, block: Block) -> list[Span]:
+        """What of a block stays whole: all of it, else those of its rows that fit."""
+        if self._fits(block.start, block.end):
+            return [(block.start, block.end)]
+        return [row for row in self._measured.rows_of(block) if self._fits(*row)]
+
+    def _fits(self, start: int, end: int) -> bool:
+        """Whether a slice is within the budget."""
+        return self._measured.count(start, end) <= self._measured.room(start, self._size)
 
     def level(self, name: LevelName) -> Level:
-        """A level by its name, which a packer knows."""
+        """A level by its name."""
+        if name not in self._levels:
+            self._levels[name] = self._make_level(name)
+        return self._levels[name]
+
+    def _make_level(self, name: LevelName) -> Level:
+        """A level that is asked for the first time, which a packer can make."""
         raise NotImplementedError
 
     def pack(self, start: int, end: int) -> list[Piece]:

@@ -36,7 +36,7 @@ class HeadingAwareChunker(Chunker):
 
     def cut(self, measured: Measured, start: int, end: int) -> Iterator[Piece]:
         """The slices of [start, end) that become chunks, in order."""
-        packer = measured.prepared(self, lambda: self._packer(measured))
+        packer = measured.prepared(self, self._packer)
         open_headings: list[tuple[int, int]] = []
         placed, body = 0, start
         for block in measured.headings(start, end):

@@ -45,15 +45,16 @@ class JsonChunker(Chunker):
 
     def cut(self, measured: Measured, start: int, end: int) -> Iterable[Piece]:
         """The slices of [start, end) that become chunks, in order."""
-        packer = measured.prepared(
-            self, lambda: Packer(measured, self.chunk_size, self.chunk_overlap, _STRINGS, {})
-        )
+        packer = measured.prepared(self, self._packer)
         # A part of a document that another strategy leaves to this one is no value of its own.
         nodes = self._nodes(measured) if measured.is_all(start, end) else ()
         if not nodes:
             return packer.pack(start, end)
         measured.forget_paths()
         return pack_outline(measured, nodes, (start, end), self.chunk_size, packer.pack, below=_below)
+
+    def _packer(self, measured: Measured) -> Packer:
+        return Packer(measured, self.chunk_size, self.chunk_overlap, _STRINGS, {})
 
     def _nodes(self, measured: Measured) -> Sequence[Node]:
         """The outline of the document; empty if it is not JSON."""

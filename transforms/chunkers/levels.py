@@ -184,13 +184,14 @@ class KeepingWhole:
 
     Args:
         level: The level.
-        spans: What is kept whole, ascending; the start of each is a boundary.
+        starts: Where what is kept whole starts, ascending; each is a boundary.
+        ends: Where each of these ends.
     """
 
-    def __init__(self, level: Level, spans: Sequence[tuple[int, int]]) -> None:
+    def __init__(self, level: Level, starts: Sequence[int], ends: Sequence[int]) -> None:
         self._level = level
-        self._starts = [start for start, _ in spans]
-        self._ends = [end for _, end in spans]
+        self._starts = starts
+        self._ends = ends
 
     def last(self, start: int, end: int) -> int | None:
         """Last boundary after `start` whose mark begins at or before `end`; None if there is none."""

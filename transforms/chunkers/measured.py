@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from transforms.chunkers import compiled
 from transforms.chunkers.edges import edges_of
 from transforms.chunkers.rulers import black, regions_between_gaps, ruler
 from transforms.parsers.lines import line_feeds
@@ -17,14 +18,17 @@ from transforms.parsers.tables import TableSpans, read_spans
 from transforms.records import Block, Document, Span
 from transforms.tokenizers.base import Tokenizer
 
+if TYPE_CHECKING or not compiled.native:
+    from transforms.chunkers.measured_text import MeasuredText
+else:
+    from transforms.chunkers.native import MeasuredText
+
 T = TypeVar("T")
 
 _LINE_BREAK = re.compile(r"\r\n|\n|\r")
-# More than any budget: what is never to stand in one chunk.
-_ENDLESS = 1 << 62
 
 
-class Measured:
+class Measured(MeasuredText):
     """The text of a document, measured once.
 
     Token counts, white space at the edges and grapheme clusters are decided here and nowhere else.
@@ -33,80 +37,12 @@ class Measured:
         document: The document.
         blocks: Its blocks, in order.
         tokenizer: What counts.
-
-    Attributes:
-        notes: What was done to the document besides measuring it, by name, with how often.
     """
 
-    # What holds until the blocks of the document or a strategy say otherwise; attributes of the class, since more than
-    # thirty of an object cost a small document more than its text.
-    blocks: Sequence[Block] = ()
-    # Kind, start and end of each block.
-    block_kinds: Sequence[str] = ()
-    block_starts: Sequence[int] = ()
-    block_ends: Sequence[int] = ()
-    has_tables = False
-    _headings: Sequence[Block] = ()
-    _heading_starts: Sequence[int] = ()
-    # What is to stay in one chunk while it fits, besides code and tables; ascending.
-    bound: Sequence[Span] = ()
-
     def __init__(self, document: Document, blocks: Sequence[Block], tokenizer: Tokenizer) -> None:
-        text = document.text
-        self.document = document
-        self.text = text
-        # Title of the document, or what a strategy takes for it where there is none.
-        self.title = document.title
-        self.notes: dict[str, int] = {}
-        # The paths in force, each from its start on.
-        self.path_starts: list[int] = []
-        self.paths: list[tuple[str, ...]] = []
-        # What a setting leaves out of the chunks, ascending.
-        self.removed: list[Span] = []
-        self._prepared: dict[int, Any] = {}
-        self._has_returns = "\r" in text
-        # Last position up to another one, and first from it on, that divides no grapheme cluster.
-        self.edges = edges = edges_of(text)
-        self.edge_before, self.edge_after = edges.before, edges.after
-        # Where a chunk begins and ends that may hold a certain slice: without the white space at its edges.
-        self.begin, self.finish = edges.begin, edges.finish
-        # The text but for the white space around it, which no chunk holds.
-        self.start, self.end = self.trim(0, len(text))
-        # The parts of the text between its hard gaps; no chunk reaches across one.
-        self.regions = regions_between_gaps(text, self.start, self.end)
-        self.ruler = ruler(text, tokenizer, self.regions)
-        # Tokens of a slice, from start to end; more than any budget if it spans a hard gap.
-        self.count = self.ruler.count
-        # About the furthest end of a chunk from some start within some budget, rather too far than too near.
-        self.reach = self.ruler.reach
-        if len(self.regions) > 1:
-            self.regions = [(self.edge_before(start), self.edge_before(end)) for start, end in self.regions]
-            self.count = self._count_in_regions
-        # What of a budget is left for a chunk that starts somewhere; less than all if its context shares it.
-        self.room: Callable[[int, int], int] = _all_of_it
+        super().__init__(document, tokenizer, edges_of, ruler, regions_between_gaps)
         if blocks:
             self.take_blocks(blocks)
-
-    def take_blocks(self, blocks: Sequence[Block]) -> None:
-        """Let the document have these blocks, before anything is cut.
-
-        Args:
-            blocks: The blocks, in order.
-        """
-        self._tables: dict[int, TableSpans | None] = {}
-        if self.text.isascii() and not self._has_returns:
-            # Any position will do for an edge.
-            self.blocks = [self._as_heading(raw) if raw.kind == "heading" else raw for raw in blocks]
-        else:
-            self.blocks = [block for raw in blocks if (block := self._usable(raw))]
-        self.block_kinds = [block.kind for block in self.blocks]
-        self.block_starts = [block.start for block in self.blocks]
-        self.block_ends = [block.end for block in self.blocks]
-        self.has_tables = "table" in self.block_kinds
-        self._headings = [block for block in self.blocks if block.kind == "heading"]
-        self._heading_starts = [heading.start for heading in self._headings]
-        if self._headings:
-            self._follow_headings()
 
     def _usable(self, block: Block) -> Block | None:
         """A block whose edges divide no grapheme cluster, a heading with a title; None if nothing is left of it."""
@@ -129,27 +65,10 @@ class Measured:
             return block
         return replace(block, title=title, level=level)
 
-    def kind_of(self, start: int, end: int) -> str | None:
-        """Kind of the block that holds all of a slice, if one does."""
-        place = bisect_right(self.block_starts, start) - 1
-        return self.block_kinds[place] if place >= 0 and end <= self.block_ends[place] else None
-
     def headings(self, start: int, end: int) -> Sequence[Block]:
         """The headings that begin in [start, end)."""
         starts = self._heading_starts
         return self._headings[bisect_left(starts, start) : bisect_left(starts, end)]
-
-    def _follow_headings(self) -> None:
-        levels: list[int] = []
-        titles: list[str] = []
-        for heading in self._headings:
-            level = heading.level or 1
-            while levels and levels[-1] >= level:
-                levels.pop()
-                titles.pop()
-            levels.append(level)
-            titles.append(heading.title or "")
-            self.enter(heading.start, tuple(titles))
 
     def enter(self, start: int, path: tuple[str, ...]) -> None:
         """Set the path in force from `start` on: the titles of what a chunk stands in, outermost first.
@@ -172,11 +91,6 @@ class Measured:
     def has_paths(self) -> bool:
         """Whether any path is in force anywhere."""
         return bool(self.paths)
-
-    def path_at(self, position: int) -> tuple[str, ...]:
-        """The path in force at a position."""
-        place = bisect_right(self.path_starts, position) - 1
-        return self.paths[place] if place >= 0 else ()
 
     def tables(self) -> Iterator[TableSpans]:
         """The tables whose rows can be told, in order."""
@@ -215,10 +129,10 @@ class Measured:
             self._tables[place] = read_spans(self.text, block.start, block.end, self.document.media_type)
         return self._tables[place]
 
-    def prepared(self, owner: object, make: Callable[[], T]) -> T:
+    def prepared(self, owner: object, make: Callable[[Measured], T]) -> T:
         """What `owner` makes once for this document, however many parts of it are cut."""
         if id(owner) not in self._prepared:
-            self._prepared[id(owner)] = make()
+            self._prepared[id(owner)] = make(self)
         made: T = self._prepared[id(owner)]
         return made
 
@@ -237,20 +151,20 @@ class Measured:
         Args:
             lines: The limit; 0 for none.
         """
-        reach = self.reach
+        outer = self.limit
         if lines:
             ends = self._line_ends
 
-            def within_lines(start: int, budget: int) -> int:
+            def within_lines(start: int) -> int:
                 last = bisect_left(ends, start) + lines - 1
-                furthest = reach(start, budget)
-                return min(furthest, ends[last]) if last < len(ends) else furthest
+                furthest = ends[last] if last < len(ends) else len(self.text)
+                return furthest if outer is None else min(furthest, outer(start))
 
-            self.reach = within_lines
+            self.limit = within_lines
         try:
             yield
         finally:
-            self.reach = reach
+            self.limit = outer
 
     def line_start(self, position: int, lines_before: int = 0) -> int:
         """Where a line starts.
@@ -268,7 +182,7 @@ class Measured:
     @cached_property
     def _line_ends(self) -> list[int]:
         """Where the lines end, before what ends them; but for the last one."""
-        if self._has_returns:
+        if "\r" in self.text:
             return [found.start() for found in _LINE_BREAK.finditer(self.text)]
         ends: list[int] = line_feeds(self.text).tolist()
         return ends
@@ -280,16 +194,3 @@ class Measured:
     def removed_black(self) -> int:
         """Characters, white space apart, that a setting leaves out of the chunks."""
         return sum(black(self.text[start:end]) for start, end in self.removed)
-
-    def _count_in_regions(self, start: int, end: int) -> int:
-        inside = any(low <= start and end <= high for low, high in self.regions)
-        return self.ruler.count(start, end) if inside else _ENDLESS
-
-    def trim(self, start: int, end: int) -> tuple[int, int]:
-        """A slice with clean edges; empty if it is blank."""
-        start = self.begin(start, end)
-        return start, self.finish(end, start)
-
-
-def _all_of_it(start: int, size: int) -> int:
-    return size

@@ -92,10 +92,13 @@ cdef class Edges(_Text):
 
     cdef object _graphemes
     cdef object _make_graphemes
+    # Of a character, in UTF-8.
+    cdef int _most_bytes
 
     def __init__(self, text, graphemes):
         self._hold(text)
         self._make_graphemes = graphemes
+        self._most_bytes = 1 if text.isascii() else 4
 
     cdef bint _is_plain(self, Py_ssize_t position) noexcept:
         if position <= 0 or position >= self._length:
@@ -165,6 +168,7 @@ cdef class Counter:
 
     Args:
         begun: How many characters begin in each token.
+        encode: Gives the ids of a text's tokens, 32 bits each.
         count: Counts the tokens of any text.
         known: Counts that are remembered, by their text.
         remembered_length: Length of the longest text whose count is.
@@ -176,7 +180,7 @@ cdef class Counter:
     """
 
     cdef const int[::1] _begun
-    cdef object _count
+    cdef object _encode, _count
     cdef dict _known
     cdef Py_ssize_t _remembered_length
     cdef str _classes
@@ -195,6 +199,7 @@ cdef class Counter:
     def __init__(
         self,
         begun,
+        encode,
         count,
         dict known not None,
         remembered_length,
@@ -205,6 +210,7 @@ cdef class Counter:
         piece_tokens,
     ):
         self._begun = begun
+        self._encode = encode
         self._count = count
         self._known = known
         self._remembered_length = remembered_length
@@ -218,6 +224,10 @@ cdef class Counter:
 
     def __dealloc__(self):
         PyMem_Free(self._class_of)
+
+    def ruler(self, text, list regions not None):
+        """The ruler of a text."""
+        return PrefixRuler(self, text, regions)
 
     cdef inline unsigned char _class(self, Py_UCS4 c) except 0:
         cdef unsigned char found = self._class_of[c]
@@ -248,18 +258,21 @@ cdef class PrefixRuler(_Text):
     cdef int* _ends
     cdef Py_ssize_t _head, _first, _before, _tokens
 
-    def __init__(self, Counter counter not None, text, list ids, list regions):
+    def __init__(self, Counter counter not None, text, list regions not None):
+        cdef bytes ids
         self._counter = counter
         self._hold(text)
-        self._ids = ids
+        self._ids = []
         self._regions = regions
         self._start = self._end = 0
         if regions:
             self._start = regions[0][0]
             self._end = regions[len(regions) - 1][1]
         self._total = 0
-        for part in ids:
-            self._total += len(part) // sizeof(unsigned int)
+        for start, end in regions:
+            ids = counter._encode(text[start:end])
+            self._ids.append(ids)
+            self._total += len(ids) // sizeof(unsigned int)
         self._head = self._first = self._start
         self._before = self._tokens = 0
 
@@ -528,10 +541,9 @@ cdef class KeepingWhole(Level):
     cdef Level _of
     cdef list _starts, _ends
 
-    def __init__(self, level, spans):
+    def __init__(self, level, list starts not None, list ends not None):
         self._of = _level(level)
-        self._starts = [start for start, _ in spans]
-        self._ends = [end for _, end in spans]
+        self._starts, self._ends = starts, ends
 
     cdef Py_ssize_t _last(self, Py_ssize_t start, Py_ssize_t end) except -2:
         cdef Py_ssize_t boundary = self._of._last(start, end), span
@@ -692,37 +704,82 @@ cdef class SentenceLevel(Level):
         return -1
 
 
-def has_spaced_blank_line(text):
-    """Whether some line consists of white space only, as `boundaries.has_spaced_blank_line` says."""
-    cdef _Text held = _Text()
-    held._hold(text)
-    cdef Py_ssize_t length = held._length, at = -1, seen
-    cdef Py_UCS4 c
-    while True:
-        at = PyUnicode_FindChar(text, c"\n", at + 1, length, 1)
-        if at < 0:
-            return False
-        seen = at + 1
-        while seen < length:
-            c = held._read(seen)
-            if c == c"\n" or not Py_UNICODE_ISSPACE(c):
-                break
-            seen += 1
-        if at + 1 < seen < length and c == c"\n":
-            return True
+@cython.final
+cdef class BlankLineLevel(Level):
+    """Boundaries after blank lines, as `boundaries.spans_of_blank_lines` says; found as they are needed."""
 
+    cdef bint _has_returns
+    # The blank lines found last: a walk through many of them asks of each.
+    cdef Py_ssize_t _start, _end
 
-def spans_of_blank_lines(text):
-    """Where blank lines stand and where what follows them begins, as `boundaries.spans_of_blank_lines` says."""
-    return _spans_between_paragraphs(text, False, "")
+    def __init__(self, text):
+        self._hold(text)
+        self._has_returns = PyUnicode_FindChar(text, c"\r", 0, self._length, 1) >= 0
+        self._start = self._end = 0
+
+    cdef Py_ssize_t _last(self, Py_ssize_t start, Py_ssize_t end) except -2:
+        cdef Py_ssize_t at, first, low
+        cdef int breaks
+        if self._start <= end < self._end:
+            return self._end if self._end > start else -1
+        at = self._white_end(end, self._length)
+        while True:
+            at = self._break_before(at, start)
+            if at < 0:
+                return -1
+            first, low, breaks = at, at + 1, 0
+            while low > 0 and Py_UNICODE_ISSPACE(self._read(low - 1)):
+                low -= 1
+                if _is_line_break(self._read(low)):
+                    first = low
+                    breaks += not (self._read(low) == c"\r" and self._read(low + 1) == c"\n")
+            if breaks > 1 and first <= end:
+                self._start, self._end = first, at + 1
+                return at + 1
+            at = low
+
+    cdef Py_ssize_t _first(self, Py_ssize_t start, Py_ssize_t end) except -2:
+        cdef Py_ssize_t at = start, last
+        cdef int breaks
+        if 0 < at < self._length and Py_UNICODE_ISSPACE(self._read(at)):
+            while at > 0 and Py_UNICODE_ISSPACE(self._read(at - 1)):
+                at -= 1
+        while True:
+            at = self._break_from(max(0, at), end)
+            if at < 0:
+                return -1
+            last, breaks = at, 0
+            while at < self._length and Py_UNICODE_ISSPACE(self._read(at)):
+                at += 1
+                if _is_line_break(self._read(at - 1)):
+                    last = at
+                    breaks += not (self._read(at - 1) == c"\n" and at > 1 and self._read(at - 2) == c"\r")
+            if breaks > 1 and last > start:
+                return last if last < end else -1
+
+    cdef Py_ssize_t _break_before(self, Py_ssize_t end, Py_ssize_t start) except -2:
+        """Last line break in [start, end); -1 if there is none."""
+        if not self._has_returns:
+            return PyUnicode_FindChar(self._text, c"\n", max(0, start), end, -1) if start < end else -1
+        while end > start and end > 0:
+            end -= 1
+            if _is_line_break(self._read(end)):
+                return end
+        return -1
+
+    cdef Py_ssize_t _break_from(self, Py_ssize_t start, Py_ssize_t end) except -2:
+        """First line break in [start, end); -1 if there is none."""
+        if not self._has_returns:
+            return PyUnicode_FindChar(self._text, c"\n", start, end, 1) if start < end else -1
+        while start < min(end, self._length):
+            if _is_line_break(self._read(start)):
+                return start
+            start += 1
+        return -1
 
 
 def spans_between_paragraphs(text, str bullets not None):
-    """The same with line breaks before items of lists, as `boundaries.spans_between_paragraphs` says."""
-    return _spans_between_paragraphs(text, True, bullets)
-
-
-cdef _spans_between_paragraphs(text, bint before_items, str bullets):
+    """Blank lines and line breaks before items of lists, as `boundaries.spans_between_paragraphs` says."""
     cdef _Text held = _Text()
     held._hold(text)
     cdef Py_ssize_t length = held._length, start = 0, end, seen
@@ -752,7 +809,7 @@ cdef _spans_between_paragraphs(text, bint before_items, str bullets):
                 seen += 1
             else:
                 break
-        if breaks > 1 or (before_items and _is_item(held, end, bullets)):
+        if breaks > 1 or _is_item(held, end, bullets):
             starts.append(start)
             ends.append(end)
         start = end
@@ -820,79 +877,254 @@ cdef Piece _piece(Py_ssize_t start, Py_ssize_t new, Py_ssize_t end, Py_ssize_t t
     return piece
 
 
+# More than any budget: what is never to stand in one chunk.
+cdef Py_ssize_t _ENDLESS = 1 << 62
+
+
+def all_of_it(start, size):
+    """All of a budget, wherever the chunk starts."""
+    return size
+
+
+cdef class MeasuredText:
+    """What every chunk of a document asks for, as `measured_text.MeasuredText` says."""
+
+    cdef readonly object document, text, ruler
+    cdef readonly Edges edges
+    cdef readonly Py_ssize_t start, end
+    cdef readonly list regions
+    cdef public object title, room, limit, bound, removed
+    cdef public dict notes, _prepared, _tables
+    cdef readonly object blocks, block_kinds, block_starts, block_ends, _headings, _heading_starts
+    cdef readonly bint has_tables
+    cdef public list path_starts, paths
+    # The ruler, where it is compiled and says how many tokens any slice has.
+    cdef PrefixRuler _prefix
+
+    def __init__(self, document, tokenizer, edges_of, ruler, regions_between_gaps):
+        cdef Edges edges
+        text = document.text
+        self.document, self.text, self.title = document, text, document.title
+        self.notes, self._prepared, self._tables = {}, {}, {}
+        self.removed, self.path_starts, self.paths = [], [], []
+        self.bound = self.blocks = self.block_kinds = self.block_starts = self.block_ends = ()
+        self._headings = self._heading_starts = ()
+        self.edges = edges = edges_of(text)
+        self.start = edges.begin(0, edges._length)
+        self.end = edges.finish(edges._length, self.start)
+        self.regions = regions_between_gaps(text, self.start, self.end)
+        self.ruler = ruler(text, tokenizer, self.regions)
+        if len(self.regions) > 1:
+            self.regions = [(edges.before(start), edges.before(end)) for start, end in self.regions]
+        elif isinstance(self.ruler, PrefixRuler):
+            self._prefix = self.ruler
+        self.room = all_of_it
+
+    def take_blocks(self, blocks):
+        """Let the document have these blocks, before anything is cut."""
+        cdef Edges edges = self.edges
+        cdef list kept = [], kinds = [], starts = [], ends = [], headings = [], heading_starts = []
+        cdef list paths = [], levels = [], titles = []
+        cdef Py_ssize_t start, end
+        self._tables = {}
+        self.has_tables = False
+        for block in blocks:
+            kind, start, end = block.kind, block.start, block.end
+            if edges.before(start) < start or edges.before(end) < end or (kind == "heading" and _is_unusual(block)):
+                block = self._usable(block)
+                if block is None:
+                    continue
+                kind, start, end = block.kind, block.start, block.end
+            kept.append(block)
+            kinds.append(kind)
+            starts.append(start)
+            ends.append(end)
+            if kind == "heading":
+                level = block.level
+                while levels and levels[len(levels) - 1] >= level:
+                    levels.pop()
+                    titles.pop()
+                levels.append(level)
+                titles.append(block.title)
+                headings.append(block)
+                heading_starts.append(start)
+                paths.append(tuple(titles))
+            elif kind == "table":
+                self.has_tables = True
+        self.blocks, self.block_kinds, self.block_starts, self.block_ends = kept, kinds, starts, ends
+        self._headings, self._heading_starts = headings, heading_starts
+        self.path_starts, self.paths = heading_starts[:], paths
+
+    def kind_of(self, Py_ssize_t start, Py_ssize_t end):
+        """Kind of the block that holds all of a slice, if one does."""
+        if not self.blocks:
+            return None
+        cdef Py_ssize_t place = _first_after(self.block_starts, start) - 1
+        return self.block_kinds[place] if place >= 0 and end <= <Py_ssize_t>self.block_ends[place] else None
+
+    def path_at(self, Py_ssize_t position):
+        """The path in force at a position."""
+        cdef Py_ssize_t place = _first_after(self.path_starts, position) - 1
+        return self.paths[place] if place >= 0 else ()
+
+    def edge_before(self, Py_ssize_t position):
+        """Last position up to `position` that divides no grapheme cluster."""
+        return self.edges.before(position)
+
+    def edge_after(self, Py_ssize_t position):
+        """First position from `position` on that divides no grapheme cluster."""
+        return self.edges.after(position)
+
+    def begin(self, Py_ssize_t position, Py_ssize_t limit, bint keep_spaces=False):
+        """Where a chunk from `position` on begins."""
+        return self.edges.begin(position, limit, keep_spaces)
+
+    def finish(self, Py_ssize_t position, Py_ssize_t start):
+        """Where a chunk up to `position` ends."""
+        return self.edges.finish(position, start)
+
+    def trim(self, Py_ssize_t start, Py_ssize_t end):
+        """A slice with clean edges; empty if it is blank."""
+        start = self.edges.begin(start, end)
+        return start, self.edges.finish(end, start)
+
+    cpdef Py_ssize_t count(self, Py_ssize_t start, Py_ssize_t end) except -1:
+        """Tokens of a slice, from start to end; more than any budget if it spans a hard gap."""
+        if self._prefix is not None:
+            return self._prefix.count(start, end)
+        if len(self.regions) > 1:
+            for low, high in self.regions:
+                if low <= start and end <= high:
+                    break
+            else:
+                return _ENDLESS
+        return self.ruler.count(start, end)
+
+    cpdef Py_ssize_t reach(self, Py_ssize_t start, Py_ssize_t budget) except -1:
+        """About the furthest end of a chunk from `start` within `budget` tokens, rather too far than too near."""
+        cdef Py_ssize_t furthest
+        if self._prefix is None:
+            furthest = self.ruler.reach(start, budget)
+        else:
+            furthest = self._prefix.reach(start, budget)
+        return furthest if self.limit is None else min(furthest, self.limit(start))
+
+    cdef Py_ssize_t _back(self, Py_ssize_t end, Py_ssize_t budget) except -1:
+        """About the earliest start of a slice up to `end` within `budget` tokens."""
+        return self.ruler.back(end, budget) if self._prefix is None else self._prefix.back(end, budget)
+
+    cdef bint _has_at_most(self, Py_ssize_t start, Py_ssize_t end, Py_ssize_t tokens) noexcept:
+        """Whether a slice is so short that nobody need count its tokens, of which none has less than a byte."""
+        return self._prefix is not None and (end - start) * self.edges._most_bytes <= tokens
+
+    cdef Py_ssize_t _room(self, Py_ssize_t start, Py_ssize_t size) except? -1:
+        """What of a budget is left for a chunk that starts somewhere."""
+        return size if self.room is all_of_it else self.room(start, size)
+
+
+cdef bint _is_unusual(heading) except -1:
+    """Whether a heading lacks a title, or has a level that there is not."""
+    cdef object level = heading.level, title = heading.title
+    return not title or title.isspace() or level is None or not 1 <= level <= 6
+
+
+def whole(MeasuredText measured not None, Py_ssize_t start, Py_ssize_t end, Py_ssize_t size):
+    """All of [start, end) as one chunk, if that fits, as `packing.whole` says."""
+    cdef Edges edges = measured.edges
+    cdef Py_ssize_t tokens
+    start = edges.begin(start, end)
+    end = edges.finish(end, start)
+    size = measured._room(start, size)
+    if end > measured.reach(start, size):
+        return None
+    tokens = measured.count(start, end)
+    return _piece(start, start, end, tokens) if tokens <= size else None
+
+
 cdef class Filler:
     """Fills chunk after chunk of one document, as `filling.Filler` says."""
 
-    cdef readonly object _measured
+    cdef readonly MeasuredText _measured
     cdef public list barriers, whole_starts, whole_ends
     cdef Edges _edges
-    cdef PrefixRuler _ruler
-    cdef object _count_by, _reach_by, _room_by
     cdef readonly Py_ssize_t _size
     cdef Py_ssize_t _overlap, _tries
     cdef tuple _ladder, _overlap_levels
     cdef object _by_kind, _overlap_of
-    cdef dict _found
+    cdef dict _levels
 
     def __init__(
         self,
-        measured,
+        MeasuredText measured not None,
         Py_ssize_t size,
         Py_ssize_t overlap,
         tuple ladder not None,
         by_kind,
         tuple overlap_levels not None,
         overlap_of,
+        kept_whole,
+        not_shared,
         Py_ssize_t tries,
     ):
         self._measured = measured
         self._edges = measured.edges
-        ruler = measured.ruler
-        self._ruler = ruler if isinstance(ruler, PrefixRuler) else None
-        # None where the compiled ruler says it.
-        self._count_by = None if self._ruler is not None and measured.count == ruler.count else measured.count
-        self._reach_by = self._room_by = None
         self._size, self._overlap, self._tries = size, overlap, tries
         self._ladder = ladder
         self._by_kind = by_kind
         self._overlap_levels = overlap_levels
         self._overlap_of = overlap_of
-        self._found = {}
+        self._levels = {}
         self.barriers, self.whole_starts, self.whole_ends = [], [], []
+        if measured.blocks:
+            self._mark_blocks(kept_whole, not_shared)
 
-    cdef Py_ssize_t _count(self, Py_ssize_t start, Py_ssize_t end) except -1:
-        return self._ruler.count(start, end) if self._count_by is None else self._count_by(start, end)
+    cdef int _mark_blocks(self, kept_whole, not_shared) except -1:
+        """Find the barriers, and what is kept whole."""
+        cdef MeasuredText measured = self._measured
+        cdef list kinds = measured.block_kinds, starts = measured.block_starts, ends = measured.block_ends
+        cdef Py_ssize_t place
+        for place in range(len(kinds)):
+            kind = kinds[place]
+            if kind in not_shared:
+                self.barriers.append(ends[place])
+            if kind not in kept_whole:
+                continue
+            if self._fits(starts[place], ends[place]):
+                self.whole_starts.append(starts[place])
+                self.whole_ends.append(ends[place])
+                continue
+            for start, end in measured.rows_of(measured.blocks[place]):
+                if self._fits(start, end):
+                    self.whole_starts.append(start)
+                    self.whole_ends.append(end)
+        return 0
 
-    cdef Py_ssize_t _reach(self, Py_ssize_t start, Py_ssize_t budget) except -1:
-        return self._ruler.reach(start, budget) if self._reach_by is None else self._reach_by(start, budget)
+    cpdef bint _fits(self, Py_ssize_t start, Py_ssize_t end) except -1:
+        """Whether a slice is within the budget."""
+        cdef MeasuredText measured = self._measured
+        cdef Py_ssize_t size = measured._room(start, self._size)
+        return measured._has_at_most(start, end, size) or measured.count(start, end) <= size
 
-    cdef Py_ssize_t _back(self, Py_ssize_t end, Py_ssize_t budget) except -1:
-        return self._measured.ruler.back(end, budget) if self._ruler is None else self._ruler.back(end, budget)
-
-    cdef Py_ssize_t _room(self, Py_ssize_t start) except -1:
-        return self._room_by(start, self._size)
+    def level(self, name):
+        """A level by its name."""
+        return self._level(name)
 
     cdef Level _level(self, name):
-        found = self._found.get(name)
+        found = self._levels.get(name)
         if found is None:
-            found = self._found[name] = _level(self.level(name))
+            found = self._levels[name] = _level(self._make_level(name))
         return <Level>found
 
     def pack(self, Py_ssize_t start, Py_ssize_t end):
         """Chunks of [start, end), in order."""
         cdef list pieces = []
-        measured = self._measured
-        # A strategy may limit these for a while.
-        reach = measured.reach
-        self._reach_by = None if self._ruler is not None and reach == measured.ruler.reach else reach
-        self._room_by = measured.room
-        for low, high in measured.regions:
+        for low, high in self._measured.regions:
             if low < end and start < high:
                 self._pack_region(max(low, start), min(high, end), pieces)
-        self._reach_by = self._room_by = None
         return pieces
 
     cdef int _pack_region(self, Py_ssize_t start, Py_ssize_t end, list pieces) except -1:
+        cdef MeasuredText measured = self._measured
         cdef Edges edges = self._edges
         cdef Piece previous = None, piece
         cdef Level level
@@ -906,8 +1138,8 @@ cdef class Filler:
                 continue
             lead = self.lead(previous, new) if previous is not None and self._overlap else new
             black = edges._white_end(new, stop)
-            size = self._room(lead)
-            reach = self._reach(lead, size)
+            size = measured._room(lead, self._size)
+            reach = measured.reach(lead, size)
             piece = self._whole(lead, new, last, size) if last <= reach else None
             while piece is None:
                 if depth == len(ladder):
@@ -925,12 +1157,12 @@ cdef class Filler:
                 else:
                     stop, last = boundary, edges.finish(boundary, new)
                 if lead < new:
-                    size = self._room(new)
-                    piece = self._whole(new, new, last, size) if last <= self._reach(new, size) else None
+                    size = measured._room(new, self._size)
+                    piece = self._whole(new, new, last, size) if last <= measured.reach(new, size) else None
                     if piece is not None and previous is not None:
                         self._lengthen(piece, lead, previous.end, size)
-                    size = self._room(lead)
-                kind = self._measured.kind_of(new, last)
+                    size = measured._room(lead, self._size)
+                kind = measured.kind_of(new, last)
                 finer = self._by_kind.get(kind) if kind else None
                 if finer is None or finer is ladder:
                     depth += 1
@@ -944,7 +1176,7 @@ cdef class Filler:
 
     cdef Piece _whole(self, Py_ssize_t start, Py_ssize_t new, Py_ssize_t end, Py_ssize_t size):
         """All that is left of the piece at hand, up to its trimmed end, if it fits."""
-        cdef Py_ssize_t tokens = self._count(start, end)
+        cdef Py_ssize_t tokens = self._measured.count(start, end)
         return _piece(start, new, end, tokens) if tokens <= size else None
 
     cdef Piece _longest(
@@ -958,6 +1190,7 @@ cdef class Filler:
         Py_ssize_t size,
     ):
         """The most pieces of a level that fit together, if any does."""
+        cdef MeasuredText measured = self._measured
         cdef Py_ssize_t furthest = min(reach, stop - 1), before = stop, boundary, end = 0, tokens
         while furthest > black:
             boundary = level._last(black, furthest)
@@ -967,7 +1200,7 @@ cdef class Filler:
             if boundary < before:
                 end = self._edges.finish(boundary, new)
                 if end <= reach:
-                    tokens = self._count(start, end)
+                    tokens = measured.count(start, end)
                     if tokens <= size:
                         return _piece(start, new, end, tokens)
                 before = boundary
@@ -979,19 +1212,20 @@ cdef class Filler:
         self, Py_ssize_t start, Py_ssize_t new, Py_ssize_t black, Py_ssize_t stop, Py_ssize_t size
     ):
         """The most grapheme clusters that fit; one that does not fit alone is a chunk over budget."""
+        cdef MeasuredText measured = self._measured
         cdef Edges edges = self._edges
         cdef Py_ssize_t bare = max(new, edges.before(black)), lead, edge, end, tokens
         cdef Piece piece
         for lead in dict.fromkeys((start, new, bare)):
-            edge = edges.before(min(self._reach(lead, size), stop))
+            edge = edges.before(min(measured.reach(lead, size), stop))
             while edge > black:
                 end = edges.finish(edge, new)
-                tokens = self._count(lead, end)
+                tokens = measured.count(lead, end)
                 if tokens <= size:
                     return _piece(lead, max(lead, new), end, tokens)
                 edge = edges.before(edge - max(1, (end - lead) * (tokens - size) // tokens))
         end = edges.after(black + 1)
-        tokens = self._count(bare, end)
+        tokens = measured.count(bare, end)
         piece = _piece(bare, bare, end, tokens)
         piece.over_budget = tokens > self._size
         return piece
@@ -1001,22 +1235,24 @@ cdef class Filler:
         cdef Py_ssize_t end = previous.end, low = max(previous.new, self._barrier(end)), lead
         if low >= end or (self._overlap_of and self._level(self._overlap_of)._first(end - 1, new + 1) < 0):
             return new
-        low = max(low, self._back(end, self._overlap), previous.start + 1)
+        low = max(low, self._measured._back(end, self._overlap), previous.start + 1)
         lead = self._first_that_fits(low, end, end, self._overlap)
         return new if lead < 0 else lead
 
     cdef int _lengthen(self, Piece piece, Py_ssize_t lead, Py_ssize_t shared_end, Py_ssize_t size) except -1:
         """Let a piece have as much of the overlap from `lead` to `shared_end` as the budget allows."""
-        cdef Py_ssize_t low = max(lead + 1, self._back(piece.end, size))
+        cdef MeasuredText measured = self._measured
+        cdef Py_ssize_t low = max(lead + 1, measured._back(piece.end, size))
         cdef Py_ssize_t start = self._first_that_fits(low, piece.new, piece.end, size)
-        if start >= 0 and self._count(start, shared_end) <= self._overlap:
-            piece.start, piece.tokens = start, self._count(start, piece.end)
+        if start >= 0 and measured.count(start, shared_end) <= self._overlap:
+            piece.start, piece.tokens = start, measured.count(start, piece.end)
         return 0
 
     cdef Py_ssize_t _first_that_fits(
         self, Py_ssize_t low, Py_ssize_t high, Py_ssize_t end, Py_ssize_t budget
     ) except -2:
         """First good place in [low, high) that is within the budget of `end`; -1 if there is none."""
+        cdef MeasuredText measured = self._measured
         cdef Edges edges = self._edges
         cdef Level level
         cdef Py_ssize_t place, boundary, start
@@ -1029,14 +1265,14 @@ cdef class Filler:
                 start = edges.after(boundary)
                 if start < high and Py_UNICODE_ISSPACE(edges._read(start)):
                     start = edges.begin(start, high)
-                if start < high and self._count(start, end) <= budget:
+                if start < high and measured.count(start, end) <= budget:
                     return start
                 place = boundary
         start = edges.after(low)
         if self._overlap_of or self._is_inside_whole(start):
             return -1
         for _ in range(self._tries):
-            if start < high and not Py_UNICODE_ISSPACE(edges._read(start)) and self._count(start, end) <= budget:
+            if start < high and not Py_UNICODE_ISSPACE(edges._read(start)) and measured.count(start, end) <= budget:
                 return start
             start = edges.after(start + 1)
         return -1

@@ -11,7 +11,7 @@ from transforms.chunkers.filling import Ladder, LevelName
 from transforms.chunkers.levels import Level
 from transforms.chunkers.measured import Measured
 from transforms.chunkers.pieces import Piece
-from transforms.records import Block, Span
+from transforms.records import Span
 
 if TYPE_CHECKING or not compiled.native:
     from transforms.chunkers.filling import Filler
@@ -21,6 +21,7 @@ else:
 PROSE: Ladder = ("blank line", "line", "sentence", "clause", "word", "link")
 CODE: Ladder = ("blank line", "line", "word", "link")
 TABLE: Ladder = ("row", "line", "cell", "sentence", "clause", "word", "link")
+_BY_KIND: Mapping[str, Ladder] = {"code": CODE, "table": TABLE}
 
 _LEVELS: Mapping[str, Callable[[str], Level]] = {
     "blank line": boundaries.blank_lines,
@@ -31,9 +32,10 @@ _LEVELS: Mapping[str, Callable[[str], Level]] = {
     "link": boundaries.links,
     "cell": boundaries.cells,
 }
+_NO_LEVELS: Mapping[str, Callable[[Measured], Level]] = {}
 # Blocks that stay whole while they fit; of a table that does not, the rows do.
 _KEPT_WHOLE = frozenset({"code", "table"})
-_NO_OVERLAP_ACROSS = _KEPT_WHOLE | {"heading"}
+_NOT_SHARED = _KEPT_WHOLE | {"heading"}
 # Where an overlap starts best; the first of these that offers anything in reach is taken.
 _OVERLAP_LEVELS = ("sentence", "line", "word")
 # Boundaries tried at one level before the next finer one is; each costs a count.
@@ -63,55 +65,35 @@ class Packer(Filler):
         size: int,
         overlap: int = 0,
         ladder: Ladder = PROSE,
-        by_kind: Mapping[str, Ladder] | None = None,
-        levels: Mapping[str, Callable[[Measured], Level]] | None = None,
+        by_kind: Mapping[str, Ladder] = _BY_KIND,
+        levels: Mapping[str, Callable[[Measured], Level]] = _NO_LEVELS,
         overlap_of: LevelName | None = None,
     ) -> None:
-        if by_kind is None:
-            by_kind = {"code": CODE, "table": TABLE}
         overlap_levels = (overlap_of,) if overlap_of else _OVERLAP_LEVELS
-        super().__init__(measured, size, overlap, ladder, by_kind, overlap_levels, overlap_of, _TRIES)
-        self._own_levels = levels or {}
-        self._levels: dict[LevelName, Level] = {}
-        blocks = measured.blocks
-        barriers = [block.end for block in blocks if block.kind in _NO_OVERLAP_ACROSS]
-        wholes = [self._wholes(block) for block in blocks if block.kind in _KEPT_WHOLE]
-        self._kept_whole = [span for spans in wholes for span in spans]
+        kinds = _KEPT_WHOLE, _NOT_SHARED
+        super().__init__(measured, size, overlap, ladder, by_kind, overlap_levels, overlap_of, *kinds, _TRIES)
+        self._own_levels = levels
         if measured.bound:
             self._bind(measured.bound)
-        self.barriers = barriers
-        self.whole_starts = [start for start, _ in self._kept_whole]
-        self.whole_ends = [end for _, end in self._kept_whole]
 
     def _bind(self, bound: Sequence[Span]) -> None:
         """Keep further spans whole if they fit, with all that is kept whole inside."""
-        spans = sorted([*self._kept_whole, *(span for span in bound if self._fits(*span))], key=_outer_first)
-        self._kept_whole = []
-        for span in spans:
-            if not self._kept_whole or span[1] > self._kept_whole[-1][1]:
-                self._kept_whole.append(span)
-
-    def _wholes(self, block: Block) -> list[Span]:
-        """What of a block stays whole: all of it, else those of its rows that fit."""
-        parts = [(block.start, block.end)]
-        if self._fits(*parts[0]):
-            return parts
-        return [part for part in self._measured.rows_of(block) if self._fits(*part)]
-
-    def _fits(self, start: int, end: int) -> bool:
-        return self._measured.count(start, end) <= self._measured.room(start, self._size)
-
-    def level(self, name: LevelName) -> Level:
-        """A level by its name, without the boundaries inside what is kept whole."""
-        return self._levels.get(name) or self._make_level(name)
+        wholes = zip(self.whole_starts, self.whole_ends, strict=True)
+        spans = sorted([*wholes, *(span for span in bound if self._fits(*span))], key=_outer_first)
+        self.whole_starts, self.whole_ends = [], []
+        for start, end in spans:
+            if not self.whole_ends or end > self.whole_ends[-1]:
+                self.whole_starts.append(start)
+                self.whole_ends.append(end)
 
     def _make_level(self, name: LevelName) -> Level:
+        """A level by its name, without the boundaries inside what is kept whole."""
         measured = self._measured
         level: Level
-        if isinstance(name, str) and name in self._own_levels:
-            level = self._own_levels[name](measured)
-        elif isinstance(name, tuple):
+        if isinstance(name, tuple):
             level = boundaries.separators(measured.text, name)
+        elif name in self._own_levels:
+            level = self._own_levels[name](measured)
         elif name == "block":
             level = boundaries.block_edges(measured.blocks)
         elif name == "row":
@@ -119,10 +101,7 @@ class Packer(Filler):
             level = PlaceLevel(ends, ends)
         else:
             level = _LEVELS[name](measured.text)
-        if self._kept_whole:
-            level = KeepingWhole(level, self._kept_whole)
-        self._levels[name] = level
-        return level
+        return KeepingWhole(level, self.whole_starts, self.whole_ends) if self.whole_starts else level
 
 
 def _outer_first(span: Span) -> Span:
@@ -145,6 +124,10 @@ def whole(measured: Measured, start: int, end: int, size: int) -> Piece | None:
         return None
     tokens = measured.count(start, end)
     return Piece(start, start, end, tokens) if tokens <= size else None
+
+
+if compiled.native:
+    whole = compiled.native.whole
 
 
 def joined(

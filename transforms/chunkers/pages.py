@@ -28,10 +28,13 @@ class PagesChunker(Chunker):
 
     def cut(self, measured: Measured, start: int, end: int) -> Iterator[Piece]:
         """The slices of [start, end) that become chunks, in order."""
-        packer = measured.prepared(self, lambda: Packer(measured, self.chunk_size, self.chunk_overlap, PROSE))
+        packer = measured.prepared(self, self._packer)
         starts = [place for place in _page_starts(measured) if start < place < end]
         for page in pairwise([start, *starts, end]):
             yield from packer.pack(*page)
+
+    def _packer(self, measured: Measured) -> Packer:
+        return Packer(measured, self.chunk_size, self.chunk_overlap, PROSE)
 
 
 def _page_starts(measured: Measured) -> Iterator[int]:

@@ -58,7 +58,7 @@ class RecursiveChunker(Chunker):
         piece = whole(measured, start, end, self.chunk_size)
         if piece:
             return [piece]
-        pieces = list(measured.prepared(self, lambda: self._packer(measured)).pack(start, end))
+        pieces = measured.prepared(self, self._packer).pack(start, end)
         if len(pieces) > 1 and pieces[-1].tokens < self.min_chunk_size:
             before, last = pieces[-2:]
             tokens = measured.count(before.start, last.end)

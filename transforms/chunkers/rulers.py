@@ -58,34 +58,33 @@ def ruler(text: str, tokenizer: Tokenizer, regions: list[Span]) -> Ruler:
         tokenizer: What counts.
         regions: The parts of the text that are measured, without the white space around and between them.
     """
-    if isinstance(tokenizer, EncodingTokenizer) and (cuts := strong_cuts(tokenizer.name)) is not None:
-        return _prefix_ruler(text, tokenizer, cuts, regions)
+    if isinstance(tokenizer, EncodingTokenizer):
+        if counter := _counter(tokenizer):
+            found: Ruler = counter.ruler(text, regions)
+            return found
+        if (cuts := strong_cuts(tokenizer.name)) is not None:
+            return PrefixRuler(text, tokenizer, cuts, regions)
     if isinstance(tokenizer, CharacterTokenizer):
         return _CharacterRuler(text)
     return _CountingRuler(text, tokenizer, regions)
 
 
-def _prefix_ruler(text: str, tokenizer: EncodingTokenizer, cuts: StrongCuts, regions: list[Span]) -> Ruler:
-    ids = [tokenizer.encode_packed(text[start:end]) for start, end in regions]
-    if not compiled.native:
-        return PrefixRuler(text, tokenizer, cuts, ids, regions)
-    found: Ruler = compiled.native.PrefixRuler(_counter(tokenizer), text, ids, regions)
-    return found
-
-
 @lru_cache
 def _counter(tokenizer: EncodingTokenizer) -> Any:
-    """What the compiled rulers of all texts share."""
+    """What the compiled rulers of all texts share; None where the encoding can be cut nowhere."""
     cuts = strong_cuts(tokenizer.name)
-    return compiled.native and compiled.native.Counter(
+    if not compiled.native or cuts is None:
+        return None
+    return compiled.native.Counter(
         tokenizer.begun,
+        tokenizer.encode_packed,
         tokenizer.count,
         tokenizer.known_counts,
         REMEMBERED_LENGTH,
         CLASSES,
         WHITE_CLASSES,
         character_class,
-        {} if cuts is None else cuts.verdicts,
+        cuts.verdicts,
         _PIECE_TOKENS,
     )
 
@@ -151,7 +150,6 @@ class PrefixRuler:
         text: str,
         tokenizer: EncodingTokenizer,
         cuts: StrongCuts,
-        ids: Sequence[bytes],
         regions: Sequence[Span],
     ) -> None:
         self._text = text
@@ -160,8 +158,8 @@ class PrefixRuler:
         self._tokenizer = tokenizer
         self._count = tokenizer.count
         self._cuts = cuts
-        self._ids = ids
-        self._total = sum(map(len, ids)) // _ID.itemsize
+        self._ids = [tokenizer.encode_packed(text[start:end]) for start, end in regions]
+        self._total = sum(map(len, self._ids)) // _ID.itemsize
         # Where tokens end, once that is asked.
         self._array: NDArray[np.int32] | None = None
         self._ends: memoryview[int] | tuple[()] = ()

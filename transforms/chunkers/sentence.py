@@ -35,7 +35,7 @@ class SentenceChunker(Chunker):
     def cut(self, measured: Measured, start: int, end: int) -> Iterable[Piece]:
         """The slices of [start, end) that become chunks, in order."""
         piece = whole(measured, start, end, self.chunk_size)
-        return [piece] if piece else measured.prepared(self, lambda: self._packer(measured)).pack(start, end)
+        return [piece] if piece else measured.prepared(self, self._packer).pack(start, end)
 
     def _packer(self, measured: Measured) -> Packer:
         levels = {_WHOLE_SENTENCE: whole_sentences}
@@ -60,5 +60,7 @@ def whole_sentences(measured: Measured) -> Level:
     if blocks:
         levels.insert(0, boundaries.block_edges(blocks))
     level: Level = AnyOf(levels)
-    spans = [(block.start, block.end) for block in blocks if block.kind in _NO_PROSE]
-    return KeepingWhole(level, spans) if spans else level
+    no_prose = [block for block in blocks if block.kind in _NO_PROSE]
+    if not no_prose:
+        return level
+    return KeepingWhole(level, [block.start for block in no_prose], [block.end for block in no_prose])
