@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Literal
 
 from transforms.chunkers.measured import Measured
-from transforms.chunkers.rulers import is_additive
 from transforms.tokenizers.base import Tokenizer
 
 ContextKind = Literal["none", "headings", "full"]
@@ -43,15 +41,11 @@ class Context:
         self._has_title = kind == "full" and bool(measured.title)
         self._made: dict[tuple[tuple[str, ...], str | None], tuple[str | None, int]] = {}
 
-    @cached_property
-    def _is_additive(self) -> bool:
-        return is_additive(self._tokenizer)
-
     @property
     def is_told(self) -> bool:
         """Whether any chunk may have a context."""
         measured = self._measured
-        return self._kind != "none" and (self._has_title or measured.has_paths or measured.has_tables)
+        return self._kind != "none" and bool(self._has_title or measured.paths or measured.has_tables)
 
     @property
     def is_of_place(self) -> bool:
@@ -69,7 +63,7 @@ class Context:
         context, cost = self._at(start)
         if context is None or not self._in_budget:
             return context
-        if self._is_additive and not text[0].isspace():
+        if self._measured.ruler.is_additive and not text[0].isspace():
             return context if tokens + cost <= self._size else self._shortened(context, text)
         return self._shortened(context, text)
 
@@ -84,11 +78,12 @@ class Context:
 
     def _at(self, start: int) -> tuple[str | None, int]:
         """The context of a chunk that starts somewhere, and its tokens in the budget, with those of the separator."""
-        path, header = self._measured.path_at(start), self._measured.table_header_at(start)
-        key = path, header
-        if key not in self._made:
-            self._made[key] = self._make(path, header)
-        return self._made[key]
+        measured = self._measured
+        key = measured.path_at(start), measured.table_header_at(start) if measured.has_tables else None
+        made = self._made.get(key)
+        if made is None:
+            made = self._made[key] = self._make(*key)
+        return made
 
     def _make(self, path: tuple[str, ...], header: str | None) -> tuple[str | None, int]:
         lines = []
@@ -105,20 +100,18 @@ class Context:
         context = "\n".join(lines)
         if not context:
             return None, 0
-        shortest = context
-        for shortest in _shorter(context):
-            if self._is_within_half(shortest):
-                break
-        if shortest != context:
+        if not self._is_within_half(context):
+            context = next(shorter for shorter in _shorter(context) if self._is_within_half(shorter))
             self._measured.note("shortened context")
-        cost = self._tokens(shortest) if self._in_budget else 0
-        return (shortest, cost) if shortest else (None, 0)
+        cost = self._tokens(context) if self._in_budget else 0
+        return (context, cost) if context else (None, 0)
 
     def _is_within_half(self, context: str) -> bool:
         """Whether a context, with the separator, takes at most half of the budget."""
         # No encoding makes more tokens than bytes, and no character has more than four.
         most = len(context) * (1 if context.isascii() else 4) + len(SEPARATOR)
-        return (self._is_additive and most <= self._size // 2) or self._tokens(context) <= self._size // 2
+        half = self._size // 2
+        return (most <= half and self._measured.ruler.is_additive) or self._tokens(context) <= half
 
     def _tokens(self, context: str) -> int:
         return self._tokenizer.count(context + SEPARATOR) if context else 0

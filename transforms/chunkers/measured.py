@@ -87,11 +87,6 @@ class Measured(MeasuredText):
         """Let a strategy enter paths of its own instead of those of the headings."""
         self.path_starts, self.paths = [], []
 
-    @property
-    def has_paths(self) -> bool:
-        """Whether any path is in force anywhere."""
-        return bool(self.paths)
-
     def tables(self) -> Iterator[TableSpans]:
         """The tables whose rows can be told, in order."""
         for place, block in enumerate(self.blocks):
@@ -111,8 +106,6 @@ class Measured(MeasuredText):
 
     def table_header_at(self, position: int) -> str | None:
         """The header of the table in whose rows a position lies; None if there is none."""
-        if not self.has_tables:
-            return None
         place = bisect_right(self.block_starts, position) - 1
         block = self.blocks[place] if place >= 0 else None
         # What begins where the table does has its header in its text.

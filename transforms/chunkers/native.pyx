@@ -277,6 +277,11 @@ cdef class PrefixRuler(_Text):
         self._before = self._tokens = 0
 
     @property
+    def is_additive(self):
+        """Whether a text has the tokens before a blank line and those after it, if it goes on without a space."""
+        return True
+
+    @property
     def ends(self):
         """End of each token of the whole text, in code points."""
         if self._array is None:

@@ -37,6 +37,10 @@ class Ruler(Protocol):
     """Token counts of slices of one text."""
 
     @property
+    def is_additive(self) -> bool:
+        """Whether a text has the tokens before a blank line and those after it, if it goes on without a space."""
+
+    @property
     def ends(self) -> NDArray[np.int32]:
         """End of each token of the whole text, in code points, as in `Tokenizer.boundaries`."""
 
@@ -89,14 +93,9 @@ def _counter(tokenizer: EncodingTokenizer) -> Any:
     )
 
 
-def is_additive(tokenizer: Tokenizer) -> bool:
-    """Whether the tokens of a text are those before a blank line and those after it, if it goes on without a space."""
-    return isinstance(tokenizer, CharacterTokenizer) or (
-        isinstance(tokenizer, EncodingTokenizer) and strong_cuts(tokenizer.name) is not None
-    )
-
-
 class _CharacterRuler:
+    is_additive = True
+
     def __init__(self, text: str) -> None:
         self._length = len(text)
 
@@ -116,6 +115,8 @@ class _CharacterRuler:
 
 class _CountingRuler:
     """Counts each slice anew; the token boundaries of the whole text are a hint where to look."""
+
+    is_additive = False
 
     def __init__(self, text: str, tokenizer: Tokenizer, regions: Sequence[Span]) -> None:
         self._text = text
@@ -144,6 +145,8 @@ class PrefixRuler:
     A strong cut is always the end of a token, so only those are looked at. Where tokens end is not asked of a text
     that fits as a whole.
     """
+
+    is_additive = True
 
     def __init__(
         self,
