@@ -179,7 +179,7 @@ cdef class Counter:
         piece_tokens: How many tokens are looked at for a strong cut.
     """
 
-    cdef const int[::1] _begun
+    cdef const unsigned char[::1] _begun
     cdef object _encode, _count
     cdef dict _known
     cdef Py_ssize_t _remembered_length
@@ -291,7 +291,7 @@ cdef class PrefixRuler(_Text):
     cdef int _sum_up(self) except -1:
         cdef array ends = clone(_INTEGERS, self._total, False)
         cdef const unsigned int* ids
-        cdef const int[::1] begun = self._counter._begun
+        cdef const unsigned char[::1] begun = self._counter._begun
         cdef Py_ssize_t at = 0, i
         cdef int end
         for packed, region in zip(self._ids, self._regions):

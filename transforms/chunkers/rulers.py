@@ -80,7 +80,8 @@ def _counter(tokenizer: EncodingTokenizer) -> Any:
     if not compiled.native or cuts is None:
         return None
     return compiled.native.Counter(
-        tokenizer.begun,
+        # No token has 256 characters, and a table of bytes stays in the cache.
+        tokenizer.begun.astype(np.uint8),
         tokenizer.encode_packed,
         tokenizer.count,
         tokenizer.known_counts,
