@@ -22,6 +22,8 @@ from transforms.chunkers import (
     finishing,
     get_chunker,
     levels,
+    measured,
+    measured_text,
     packing,
     rulers,
 )
@@ -271,17 +273,81 @@ def test_chunks_are_filled_alike(text, shares, kinds, size, share, how):
 FACTS = ("start", "new", "end", "tokens", "over_budget")
 
 
-def plain_packing():
-    """The module `packing` as it is where nothing is compiled."""
-    spec = importlib.util.spec_from_file_location("plain_packing", packing.__file__)
-    module = importlib.util.module_from_spec(spec)
+HEADINGS = st.lists(
+    st.tuples(
+        st.sampled_from([None, -1, 1, 2, 3, 6, 9]), st.sampled_from([None, "", " ", "T", "# T", "Tide"])
+    ),
+    min_size=6,
+    max_size=6,
+)
+
+
+@given(
+    TEXTS,
+    SPANS,
+    st.lists(st.sampled_from(("heading", *KINDS)), min_size=6, max_size=6),
+    HEADINGS,
+    PLACES,
+    st.integers(1, 40),
+    st.sampled_from(["cl100k_base", "character"]),
+)
+def test_a_document_is_measured_alike(text, shares, kinds, headings, places, budget, encoding):
+    blocks = [
+        Block(kind, *span, level=level, title=title)
+        for kind, span, (level, title) in zip(kinds, spans_in(text, shares), headings, strict=False)
+    ]
+    arguments = Document("d", text, title="Title"), blocks, get_tokenizer(encoding)
+    ours, plain = Measured(*arguments), PLAIN_MEASURED.Measured(*arguments)
+    assert isinstance(ours, native.MeasuredText)
+    assert isinstance(plain, measured_text.MeasuredText)
+    for fact in MEASURES:
+        assert getattr(ours, fact) == getattr(plain, fact), fact
+    for fact in COLUMNS:
+        assert list(getattr(ours, fact)) == list(getattr(plain, fact)), fact
+    assert ours.headings(0, len(text)) == plain.headings(0, len(text))
+    for place in places:
+        low, high = sorted(round(share * len(text)) for share in place)
+        for ask in ("count", "trim", "kind_of", "begin"):
+            assert getattr(ours, ask)(low, high) == getattr(plain, ask)(low, high), ask
+        for ask in ("edge_before", "edge_after", "path_at"):
+            assert getattr(ours, ask)(low) == getattr(plain, ask)(low), ask
+        assert ours.finish(high, low) == plain.finish(high, low)
+        for lines in (0, 1, 3):
+            with ours.at_most_lines(lines), plain.at_most_lines(lines):
+                assert ours.reach(low, budget) == plain.reach(low, budget)
+        pieces = packing.whole(ours, low, high, budget), PLAIN_PACKING.whole(plain, low, high, budget)
+        facts = [piece and [getattr(piece, fact) for fact in FACTS] for piece in pieces]
+        assert facts[0] == facts[1]
+
+
+MEASURES = (
+    *("text", "title", "start", "end", "regions", "notes", "removed", "bound", "limit"),
+    *("has_tables", "path_starts", "paths"),
+)
+COLUMNS = ("blocks", "block_kinds", "block_starts", "block_ends")
+
+
+@pytest.mark.parametrize("gap", [rulers.HARD_GAP - 1, rulers.HARD_GAP])
+def test_hard_gaps_are_where_they_are(gap):
+    text = f" one{chr(10) * gap}two "
+    arguments = Document("d", text), (), get_tokenizer("cl100k_base")
+    ours, plain = Measured(*arguments), PLAIN_MEASURED.Measured(*arguments)
+    assert ours.regions == plain.regions
+    for slice_ in ((0, 4), (1, 4), (1, 5), (1, len(text)), (gap + 4, gap + 7)):
+        assert ours.count(*slice_) == plain.count(*slice_)
+
+
+def plain(module):
+    """A module as it is where nothing is compiled."""
+    spec = importlib.util.spec_from_file_location(f"plain_{module.__name__}", module.__file__)
+    found = importlib.util.module_from_spec(spec)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiled, "native", None)
-        spec.loader.exec_module(module)
-    return module
+        spec.loader.exec_module(found)
+    return found
 
 
-PLAIN_PACKING = plain_packing()
+PLAIN_MEASURED, PLAIN_PACKING = plain(measured), plain(packing)
 
 
 TABLE = "| port | tide |\n|---|---|\n" + "| Ost | 1.5 |\n" * 9
