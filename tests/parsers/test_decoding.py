@@ -51,6 +51,41 @@ def test_a_charset_that_is_wrong_or_none_gives_way_to_utf8(charset):
 
 
 @pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ('<!doctype html>\n<meta charset="shift_jis"><h1>日本①</h1>', "cp932"),
+        (
+            "<html><head><META content='text/html; charset=GB2312' http-equiv=content-type></head>朱镕基",
+            "gb18030",
+        ),
+        ('<?xml version="1.0" encoding="ISO-8859-1"?><a>café “open”</a>', "cp1252"),
+        ("<!-- a comment -->\n<meta charset=koi8-r>Паром", "koi8-r"),
+        ("#!/usr/bin/python\n# -*- coding: latin-1 -*-\nname = 'Fähre'\n", "cp1252"),
+        ("# vim: set fileencoding=cp1250 :\nname = 'Łódź'\n", "cp1250"),
+    ],
+)
+def test_what_html_xml_and_python_say_of_their_encoding_is_followed_where_the_bytes_are_not_utf8(
+    text, encoding
+):
+    content = text.encode(encoding)
+    assert decode(content) == Decoded(text, encoding)
+    assert decode(content, on_undecodable="fail").text == text
+    assert decode(text.encode()) == Decoded(text, "utf-8")
+    assert decode(content, "iso-8859-2").encoding == "iso8859-2"
+    assert decode(content.replace(b"\n", b"\xff\xfe\xfd\n") + b"\n").encoding == encoding
+
+
+@pytest.mark.parametrize("label", ["utf-16", "utf-8", "x-unknown", "base64", "\u00e9"])
+def test_a_text_that_says_what_it_cannot_be_is_read_as_utf8(label):
+    content = f'<meta charset="{label}">caf'.encode() + b"\xe9"
+    assert decode(content).text.endswith("caf\ufffd")
+
+
+def test_prose_about_encodings_says_nothing_of_its_own():
+    assert decode(b'Write `<meta charset="koi8-r">` in your caf\xe9.').encoding == "utf-8"
+
+
+@pytest.mark.parametrize(
     "charset", ["idna", "punycode", "unicode_escape", "raw_unicode_escape", "base64", "rot13"]
 )
 def test_codecs_that_are_no_charsets_are_unknown(charset):

@@ -41,6 +41,22 @@ _SAMPLE = 8192
 _LATIN = 0.7
 # All that is ASCII is UTF-8; and of the byte orders Python would take the machine's own.
 _MEANT = {"ascii": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
+# What HTML, XML and Python say of themselves, which is looked for where each of them does.
+_OWN = re.compile(
+    rb"""\A\s*<(?:[^\0]*?<)??(?:meta\s[^>]*?charset|\?xml\s[^>]*?encoding)\s*=[\s"']*([-\w.:]+)"""
+    rb"|\A(?:#[^\n]*\n)?[ \t]*#[^\n]*?coding[:=][ \t]*([-\w.]+)",
+    re.IGNORECASE,
+)
+_HEAD = 1024
+# Names that the Web gives to encodings that hold more.
+_WIDER = {
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -111,8 +127,8 @@ def decode(content: bytes, charset: str | None = None, on_undecodable: str = "re
     """Decode and normalise the bytes of a text.
 
     The encoding is told by a byte order mark; else by the zero in every other byte of UTF-16; else it is
-    `charset`, if Python knows it and the bytes are of it; else UTF-8, if they are; else `on_undecodable`
-    decides.
+    `charset`, if Python knows it and the bytes are of it; else UTF-8, if they are; else what HTML (`<meta charset>`),
+    XML or Python says of itself, if nothing else was declared; else `on_undecodable` decides.
 
     Args:
         content: The bytes.
@@ -127,8 +143,10 @@ def decode(content: bytes, charset: str | None = None, on_undecodable: str = "re
         if pattern.match(content):
             raise ParseError("not_text", f"the bytes are {name}, not text")
     told = _told_by_bytes(content)
-    tried = [told] if told else [known_charset(charset) or "utf-8", "utf-8"]
-    encoding, text, replacements = _decoded(content, tried, on_undecodable)
+    declared = known_charset(charset)
+    own = None if told or declared else _told_by_text(content)
+    tried = [told] if told else [declared or "utf-8", own or "utf-8"]
+    encoding, text, replacements = _decoded(content, tried, own or tried[0], on_undecodable)
     _refuse_binary(text, replacements)
     return replace(normalize(text), encoding=encoding, replacements=replacements)
 
@@ -155,7 +173,14 @@ def _told_by_bytes(content: bytes) -> str | None:
     return None
 
 
-def _decoded(content: bytes, tried: list[str], on_undecodable: str) -> tuple[str, str, int]:
+def _told_by_text(content: bytes) -> str | None:
+    found = _OWN.match(content, 0, _HEAD)
+    name = found and known_charset((found[1] or found[2]).decode("ascii", "replace"))
+    # What says so in ASCII is not of two bytes a character.
+    return None if not name or name.startswith(("utf-16", "utf-32")) else _WIDER.get(name, name)
+
+
+def _decoded(content: bytes, tried: list[str], told: str, on_undecodable: str) -> tuple[str, str, int]:
     for encoding in tried:
         try:
             return encoding, content.decode(encoding), 0
@@ -168,7 +193,7 @@ def _decoded(content: bytes, tried: list[str], on_undecodable: str) -> tuple[str
             "declare their charset, or set --on_undecodable to 'replace' or to an encoding",
         )
     # An encoding told by the bytes themselves is a list of one, and no policy overrules it.
-    encoding = (len(tried) > 1 and known_charset(on_undecodable)) or tried[0]
+    encoding = (len(tried) > 1 and known_charset(on_undecodable)) or told
     text = content.decode(encoding, "replace")
     # The text may have held U+FFFD of its own.
     return encoding, text, text.count("\ufffd") - content.decode(encoding, "ignore").count("\ufffd")
