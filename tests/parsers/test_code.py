@@ -539,6 +539,13 @@ def test_a_text_that_its_parser_goes_round_in_has_no_nodes():
     assert outline(text, "tsx") == ()
 
 
+@pytest.mark.parametrize(("mark", "language"), [("\\\n", "python"), ("%w(", "ruby"), ("=begin\n", "ruby")])
+def test_a_text_that_its_parser_reads_to_the_end_again_and_again_has_no_nodes(mark, language):
+    text = "def f(): pass\n"
+    assert outline(text * 50_000, "python")
+    assert outline(text + mark * 50_000, language) == ()
+
+
 def test_tabs_indent():
     assert parts("class A:\n\tdef f(self):\n\t\tpass\n") == ["class A:\n\tdef f(self):\n\t\tpass"]
     (node,) = outline("class A:\n\tdef f(self):\n\t\tpass\n", "python")

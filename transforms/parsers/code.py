@@ -27,6 +27,8 @@ _NODES_OF_NAME = 32
 _READ_BYTES = 1 << 16
 # The parser reports every 100 steps: of programs at most once in 70 bytes, of hostile text once in 10.
 _REPORTS_PER_BYTE, _LEAST_REPORTS = 1 / 4, 100
+# How often the parser may read a text: of programs at most five times, of hostile text once for each of its marks.
+_READINGS, _LEAST_READ = 16, 1 << 18
 _NEWLINE = ord("\n")
 _SPACES, _WHITE_SPACE = b" \t\f\v", b" \t\f\v\r\n"
 _LONE_RETURN = re.compile(rb"\r(?!\n)")
@@ -88,25 +90,33 @@ def _parsed(text: str, language: str) -> tuple[Grammar, bytes, Tree | None]:
 
 
 def _tree(source: bytes, grammar: Grammar) -> Tree | None:
-    """The syntax tree; None if the parser takes far more steps than any text needs: it may go round for ever."""
+    """The syntax tree; None if the parser takes far more steps than any text needs, or reads it too often.
+
+    It may go round for ever, or look to the end of the text at every mark that opens what is never closed.
+    """
     from tree_sitter import Parser
 
     reports = 0
+    left = _LEAST_READ + len(source) * _READINGS
 
     def read(start: int, _: object) -> bytes:
-        return source[start : start + _READ_BYTES]
+        nonlocal left
+        given = source[start : start + _READ_BYTES] if left > 0 else b""
+        left -= len(given)
+        return given
 
     def is_too_long(_: int, __: bool) -> bool:
         nonlocal reports
         reports += 1
-        return reports > _LEAST_REPORTS + len(source) * _REPORTS_PER_BYTE
+        return reports > _LEAST_REPORTS + len(source) * _REPORTS_PER_BYTE or left <= 0
 
     # A new parser each time: it serves one thread, and its scanner has no state of another text.
     parser = Parser(grammar.language)
     try:
-        return parser.parse(read, progress_callback=is_too_long)
+        tree = parser.parse(read, progress_callback=is_too_long)
     except ValueError:
         return None
+    return tree if left > 0 else None
 
 
 class _Outline:
