@@ -4,29 +4,41 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from itertools import zip_longest
 
 from transforms.records import Block, BlockKind
 
-# Markdown's `#` is read too.
-_TITLE = re.compile(r"(={1,6}|#{1,6})[ \t]+(\S.*)")
-# A title with its level told by the line below it, and by how much the two may differ in length.
-_TITLE_ABOVE = re.compile(r"(?!\.).*?\w.*")
-# Less is a list that goes on, or an open block.
-_UNDERLINE = re.compile(r"={3,}|-{3,}|~{3,}|\^{3,}|\+{3,}")
+_LINE_END = r"[^\S\n]*\n"
+_DELIMITER = r"(?:-{4,}|\.{4,}|/{4,}|\+{4,}|={4,}|_{4,}|\*{4,}|~{4,}|[|,:!]={3,}|`{3,}[^`\n]*)" + _LINE_END
+# What is between two of a kind, by its first character.
+_KINDS: Mapping[str, BlockKind] = {"-": "code", ".": "code", "`": "code", "_": "quote", "|": "table"}
+_ITEM = (
+    r"(?:[ \t]*(?:\*{1,5}|-|\.{1,5}|[0-9]+\.|[a-zA-Z]\.|<[0-9.]+>)[ \t]+\S"
+    rf"|(?:(?=.*::)|(?=.*;;))\S.*?(?:::|;;)(?:[ \t]|{_LINE_END}))"
+)
+# What a block begins with, by name: blank lines; a line that says something of the block below, such as attributes, a
+# caption or a comment; a delimiter; a title, for which Markdown's `#` is read too; text.
+_FIRST = re.compile(
+    r"(?P<blank>\s*\n)"
+    rf"|(?P<about>(?:\[.*\]|\.[^\s.].*|//(?!/).*|:!?\w[\w-]*!?:(?:[ \t].*)?){_LINE_END})"
+    rf"|(?P<delimiter>{_DELIMITER})"
+    r"|(?P<title>(?:={1,6}|#{1,6})[ \t]+\S.*\n)"
+    rf"|(?P<item>(?={_ITEM}))"
+    r"|(?P<text>(?!\Z))"
+)
+# A title with its level told by the line below it, and by how much the two may differ in length. What tells the
+# preprocessor what to read is none; and what is shorter is a list that goes on, or an open block.
+_UNDERLINED = re.compile(
+    rf"(?=.*\n[-=~^+])(?!\.|(?:ifn?def|ifeval|endif|include)::[^\s\[]*\[.*\]{_LINE_END})(?=.*?\w)(.*)\n"
+    rf"(={{3,}}|-{{3,}}|~{{3,}}|\^{{3,}}|\+{{3,}}){_LINE_END}"
+)
 _LEVELS = "=-~^+"
 _DIFFERENCE = 1
-_DELIMITER = re.compile(r"-{4,}|\.{4,}|/{4,}|\+{4,}|={4,}|_{4,}|\*{4,}|~{4,}|--|[|,:!]={3,}|`{3,}[^`]*")
-_KINDS: Mapping[str, BlockKind] = {"-": "code", ".": "code", "`": "code", "_": "quote", "|": "table"}
-_OPEN_BLOCK = "--"
-# A line that tells the preprocessor what to read.
-_PREPROCESSED = re.compile(r"(?:ifn?def|ifeval|endif|include)::\S*\[.*\]")
-# Lines that say something of the block below: attributes, a caption, a comment.
-_ABOUT = re.compile(r"\[.*\]|\.[^\s.].*|//(?!/).*|:!?\w[\w-]*!?:(?:[ \t].*)?")
+# Up to where text goes on: to blank lines, a delimiter, or the next item.
+_ENDS: Mapping[str, re.Pattern[str]] = {
+    "paragraph": re.compile(rf"\n(?:\s*\n|(?={_DELIMITER}))"),
+    "list_item": re.compile(rf"\n(?:\s*\n|(?={_DELIMITER})|(?P<item>(?={_ITEM})))"),
+}
 _ATTRIBUTE = re.compile(r":(\w[\w-]*):(?:[ \t]+(.*))?")
-_ITEM = re.compile(
-    r"[ \t]*(?:\*{1,5}|-|\.{1,5}|[0-9]+\.|[a-zA-Z]\.|<[0-9.]+>)[ \t]+\S|\S.*?(?:::|;;)(?:[ \t]|$)"
-)
 _LONGEST_TITLE = 1000
 
 
@@ -42,102 +54,79 @@ def parse_asciidoc(text: str) -> tuple[tuple[Block, ...], Mapping[str, object]]:
     Args:
         text: The text; its lines may end in LF, CRLF or CR.
     """
-    blocks = tuple(_Reader(text).read())
+    # A line break of two characters stays as long as it was, for lengths tell where a line is.
+    lines = text.replace("\r\n", " \n").replace("\r", "\n")
+    blocks = tuple(_read(f"{lines}\n\n"))
     header = _header(text, blocks)
     return blocks, {"front_matter": header} if header else {}
 
 
-class _Reader:
-    """The blocks of an AsciiDoc text, read line by line.
-
-    Args:
-        text: The text.
-    """
-
-    def __init__(self, text: str) -> None:
-        # A line break of two characters stays as long as it was, for lengths tell where a line is.
-        self._lines = text.replace("\r\n", " \n").replace("\r", "\n").split("\n")
-        # The block that has begun: where, what it is so far, the end of its last line, and what will close it.
-        self._start: int | None = None
-        self._kind: BlockKind = "other"
-        self._end = 0
-        self._closing = ""
-        # The line below the title that was read last, where it belongs to the title.
-        self._underline: int | None = None
-
-    def read(self) -> Iterator[Block]:
-        """All blocks, in order."""
-        after = 0
-        for whole, below in zip_longest(self._lines, self._lines[1:], fillvalue=""):
-            start, line = after, whole.rstrip()
-            after += len(whole) + 1
-            if start == self._underline:
-                continue
-            if self._closing:
-                if line:
-                    self._end = start + len(line)
-                    if line == self._closing:
-                        yield from self._close()
-            elif line and self._is_at_start and _is_title_above(line, underline := below.rstrip()):
-                yield from self._close()
-                yield _heading(start, after + len(underline), 1 + _LEVELS.index(underline[0]), line)
-                self._underline = after
-            elif line:
-                yield from self._take(line, start, start + len(line))
-            elif self._start is not None:
-                yield from self._close()
-        yield from self._close()
-
-    @property
-    def _is_at_start(self) -> bool:
-        """Whether a block may begin: none has, or nothing but what is said about it."""
-        return self._start is None or self._kind == "other"
-
-    def _take(self, line: str, start: int, end: int) -> Iterator[Block]:
-        """A line that is not blank and in no delimited block."""
-        is_start = self._is_at_start
-        title = _TITLE.fullmatch(line) if is_start else None
-        if title:
-            yield from self._close()
-            yield _heading(start, end, len(title[1]), title[2])
-        elif _DELIMITER.fullmatch(line) and line != _OPEN_BLOCK:
-            if not is_start:
-                yield from self._close()
-            self._begin(start, _KINDS.get(line[0], "other"), end)
-            # Where a fence opens it may name a language.
-            self._closing = "`" * (len(line) - len(line.lstrip("`"))) or line
-        elif _ABOUT.fullmatch(line) and is_start:
-            self._begin(start, "other", end)
-        elif is_start:
-            self._begin(start, "list_item" if _ITEM.match(line) else "paragraph", end)
+def _read(text: str) -> Iterator[Block]:
+    """All blocks of a text that ends with a blank line, in order."""
+    at = 0
+    # Where that begins which is said of the block below.
+    about: int | None = None
+    while first := _FIRST.match(text, at):
+        what, after = first.lastgroup, first.end()
+        start = at if about is None else about
+        if what == "about":
+            about, at = start, after
+            continue
+        heading = _titled(text, first) if what == "title" else None
+        if what in ("item", "text"):
+            heading = _underlined(text, at)
+        if heading or what == "blank":
+            if about is not None:
+                yield _block("other", text, about, at)
+            if heading:
+                yield heading
+                after = text.index("\n", heading.end) + 1
+        elif what == "delimiter":
+            after = _closed(text, first)
+            yield _block(_KINDS.get(text[at], "other"), text, start, after)
         else:
-            if self._kind == "list_item" and _ITEM.match(line):
-                yield from self._close()
-                self._begin(start, "list_item", end)
-            self._end = end
-
-    def _begin(self, start: int, kind: BlockKind, end: int) -> None:
-        """Begin a block, or say what it is whose attributes have been read."""
-        self._start = start if self._start is None else self._start
-        self._kind, self._end = kind, end
-
-    def _close(self) -> Iterator[Block]:
-        if self._start is not None:
-            yield Block(self._kind, self._start, self._end)
-        self._start, self._kind, self._closing = None, "other", ""
+            kind: BlockKind = "list_item" if what == "item" else "paragraph"
+            while found := _ENDS[kind].search(text, at):
+                after = found.end()
+                yield _block(kind, text, start, found.start())
+                if not found.lastgroup:
+                    break
+                start = at = after
+        about, at = None, after
 
 
-def _is_title_above(line: str, below: str) -> bool:
-    """Whether a line is a title because of the one below it."""
-    return (
-        abs(len(line) - len(below)) <= _DIFFERENCE
-        and bool(_UNDERLINE.fullmatch(below) and _TITLE_ABOVE.fullmatch(line))
-        and not any(pattern.fullmatch(line) for pattern in (_TITLE, _ABOUT, _DELIMITER, _PREPROCESSED))
-    )
+def _titled(text: str, first: re.Match[str]) -> Block:
+    """The heading of one line."""
+    heading = _block("heading", text, *first.span())
+    marks, title = first[0].split(maxsplit=1)
+    heading.level, heading.title = len(marks), title.strip()[:_LONGEST_TITLE]
+    return heading
 
 
-def _heading(start: int, end: int, level: int, title: str) -> Block:
-    return Block("heading", start, end, level, title.strip()[:_LONGEST_TITLE])
+def _underlined(text: str, at: int) -> Block | None:
+    """The heading that begins with a line, if the one below makes it one."""
+    found = _UNDERLINED.match(text, at)
+    if not found:
+        return None
+    title, underline = found[1].rstrip(), found[2]
+    if abs(len(title) - len(underline)) > _DIFFERENCE:
+        return None
+    level = 1 + _LEVELS.index(underline[0])
+    return Block("heading", at, found.end(2), level, title.strip()[:_LONGEST_TITLE])
+
+
+def _closed(text: str, first: re.Match[str]) -> int:
+    """Where the block ends that a delimiter opens: after the same delimiter, or else with the text."""
+    delimiter = first[0].rstrip()
+    # Where a fence opens it may name a language.
+    closing = "`" * (len(delimiter) - len(delimiter.lstrip("`"))) or delimiter
+    found = re.compile(rf"\n{re.escape(closing)}{_LINE_END}").search(text, first.end() - 1)
+    return found.end() if found else len(text)
+
+
+def _block(kind: BlockKind, text: str, start: int, end: int) -> Block:
+    """A block of some lines, without the white space after them."""
+    return Block(kind, start, start + len(text[start:end].rstrip()))
 
 
 def _header(text: str, blocks: tuple[Block, ...]) -> dict[str, object]:
