@@ -16,7 +16,6 @@ from transforms.parsers import compiled
 from transforms.parsers.compiled import native
 from transforms.parsers.restructured_lines import Lines
 from transforms.parsers.restructured_text import parse_restructured_text
-from transforms.records import Block
 
 REQUIRED = os.environ.get("CHUNKMILL_REQUIRE_NATIVE") == "1"
 pytestmark = pytest.mark.skipif(
@@ -53,6 +52,8 @@ PIECES = (
     *(
         "=",
         "====",
+        "\n====\n",
+        "\n港\n--\n",
         "--",
         "~~~~",
         "+--+",
@@ -100,7 +101,7 @@ def test_blocks_of_restructured_text_are_the_same(text):
 @given(TEXTS)
 def test_lines_of_restructured_text_are_the_same(text):
     text = text.replace("\r", "\n")
-    ours, plain = native.Lines(text, Block), Lines(text)
+    ours, plain = native.Lines(text), Lines(text)
     assert ours.last == plain.last
     for at in range(plain.last + 1):
         assert ours.text(at) == plain.text(at)
@@ -119,10 +120,13 @@ def test_lines_of_restructured_text_are_the_same(text):
         assert made[0] == made[1]
         assert ours.before_code == plain.before_code
         assert ours.span(at, afters[0]) == plain.span(at, afters[0])
+        afters = [lines.add_heading(at, blocks) for lines, blocks in zip((ours, plain), made, strict=True)]
+        assert afters[0] == afters[1]
+        assert made[0] == made[1]
 
 
 def test_lines_that_are_none_are_refused():
-    lines = native.Lines("a\n\nb", Block)
+    lines = native.Lines("a\n\nb")
     for ask in (lines.text, lines.indent, lines.is_adornment):
         with pytest.raises(IndexError, match="no line 4"):
             ask(4)

@@ -1,4 +1,4 @@
-"""Lines of a reStructuredText, and what they say by themselves: paragraphs, items of lists, and code after `::`.
+"""Lines of a reStructuredText, and what they say by themselves: headings, paragraphs, items of lists, code after `::`.
 
 `Lines` has a compiled twin.
 """
@@ -11,6 +11,7 @@ import string
 from itertools import accumulate
 
 from transforms.parsers import compiled
+from transforms.parsers.restructured_titles import plain, width
 from transforms.records import Block
 
 _TAB_SIZE = 8
@@ -23,6 +24,10 @@ _ITEM = re.compile(rf"(?:{_BULLET}|{_ENUMERATOR})[ \t]+(?=\S)")
 # What an enumerator that begins with a letter goes on with.
 _LETTERS = frozenset(string.ascii_letters)
 _AFTER_LETTER = frozenset(".)ivxlcdmIVXLCDM")
+# An adornment of this length makes a title even where it is shorter than that, as docutils has it.
+ENOUGH = 4
+_NO_TITLE = re.compile(r"[-*+\u2022\u2023\u2043|][ \t]|>>>[ \t]|__[ \t]|\.\.(?:[ \t]|$)")
+_DEEPEST = 6
 _FIELD = re.compile(r":(?![: ])(?:\\.|[^:\\]|:(?!\s|`))*:(?:[ \t]|$)")
 
 
@@ -42,6 +47,8 @@ class Lines:
         """Number of the last line."""
         self.before_code = -1
         """After `::`, how far the paragraph is indented that code may belong to; else -1."""
+        # Levels of headings by their styles: the mark, and whether it is above the title too.
+        self._levels: dict[tuple[str, bool], int] = {}
         # Columns, for an object a line takes longer than all that is asked of most lines: how many characters are
         # before a line, line breaks apart; the line without white space at its end, what is on it (nothing if it is
         # blank), and the columns before that.
@@ -98,7 +105,7 @@ class Lines:
     def add_plain(self, at: int, blocks: list[Block]) -> int:
         """Add the blocks from a line on, up to a line that may begin what must be looked at; that line or the last.
 
-        Those are paragraphs, items of lists, and code that is indented after `::`.
+        Those are headings, paragraphs, items of lists, and code that is indented after `::`.
         """
         texts = self._texts
         while at < self.last:
@@ -109,11 +116,33 @@ class Lines:
                 after = self.indented(at, self.before_code)
                 blocks.append(Block("code", *self.span(at, after)))
                 self.before_code, at = -1, after
-            elif (self.before_code >= 0 and text[0] in _MARKS) or self._may_be_more(at):
+            elif self.before_code >= 0 and text[0] in _MARKS:
+                break
+            elif after := self.add_heading(at, blocks):
+                at = after
+            elif text[0] in _MORE or self.is_adornment(at):
                 break
             else:
                 at = self.add_text(at, blocks)
         return at
+
+    def add_heading(self, at: int, blocks: list[Block]) -> int:
+        """Add the heading that begins with a line; the line after it, 0 if there is none."""
+        above = self.is_adornment(at)
+        underline = at + 1 + above
+        title = self._texts[at + above]
+        if self._indents[at] or not title or not self.is_adornment(underline) or self._indents[underline]:
+            return 0
+        mark = self._texts[underline]
+        if mark != self._texts[at] if above else _NO_TITLE.match(title):
+            return 0
+        if len(mark) < ENOUGH and len(mark) < width(title):
+            return 0
+        level = self._levels.setdefault((mark[0], above), len(self._levels) + 1)
+        after = underline + 1
+        blocks.append(Block("heading", *self.span(at, after), min(level, _DEEPEST), plain(title)))
+        self.before_code = -1
+        return after
 
     def add_text(self, at: int, blocks: list[Block]) -> int:
         """Add the paragraph or the item of a list that begins with a line; the line after it."""
@@ -127,12 +156,6 @@ class Lines:
         )
         blocks.append(Block("list_item" if item else "paragraph", *self.span(at, after)))
         return after
-
-    def _may_be_more(self, at: int) -> bool:
-        """Whether a line may begin what is no text: a title, a table, a directive or the like."""
-        if self._texts[at][0] in _MORE or self.is_adornment(at):
-            return True
-        return not self._indents[at] and self.is_adornment(at + 1)
 
     def _item_end(self, at: int, indent: int) -> int:
         """The line after an item of a list: like `group`, but for the next item of the same list."""
@@ -150,7 +173,7 @@ def lines_of(text: str) -> Lines:
     Args:
         text: The text; its lines end in LF.
     """
-    lines: Lines = compiled.native.Lines(text, Block) if compiled.native else Lines(text)
+    lines: Lines = compiled.native.Lines(text) if compiled.native else Lines(text)
     return lines
 
 

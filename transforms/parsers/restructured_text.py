@@ -4,28 +4,17 @@ from __future__ import annotations
 
 import re
 import string
-import unicodedata
 from bisect import bisect_right
 from collections.abc import Mapping
 from functools import cached_property
 
 from transforms.parsers.drawn_tables import GRID_BORDER, SIMPLE_BORDER
-from transforms.parsers.restructured_lines import lines_of
+from transforms.parsers.restructured_lines import ENOUGH, lines_of
 from transforms.records import Block, BlockKind
 
 _MARKS = frozenset(string.punctuation)
-# An adornment of this length makes a title even where it is shorter than that, as docutils has it.
-_ENOUGH = 4
 _EXPLICIT = re.compile(r"\.\.(?:[ \t]|$)")
 _DIRECTIVE = re.compile(r"\.\.[ \t]+(?:\|[^|]+\|[ \t]+)?([A-Za-z0-9][\w.+:-]*?)[ \t]?::(?:[ \t]+(.*)|$)")
-_NO_TITLE = re.compile(r"[-*+\u2022\u2023\u2043|][ \t]|>>>[ \t]|__[ \t]|\.\.(?:[ \t]|$)")
-_ROLE = re.compile(r":[\w.:+-]{1,99}:(?=`)")
-_REFERENCE = re.compile(r"`([^`<]*)[ \t]*<[^`>]*>`_{0,2}")
-_INLINE = re.compile(r"(?<!\w)(``|\*\*|[`*|])(?=\S)(.+?)(?<=\S)\1_{0,2}(?!\w)")
-_LONGEST_TITLE = 1000
-# To look for markup may take time with the square of what is looked at.
-_LONGEST_MARKED = 200
-_DEEPEST = 6
 _CODE = frozenset(
     "code code-block sourcecode parsed-literal literalinclude doctest testcode testoutput prompt ipython "
     "productionlist graphviz".split()
@@ -70,8 +59,6 @@ class _Reader:
             # A line break of two characters stays as long as it was, for lengths tell where a line is.
             text = text.replace("\r\n", " \n").replace("\r", "\n")
         self._lines = lines_of(text)
-        # Levels of titles by their styles: the mark, and whether it is above the title too.
-        self._levels: dict[tuple[str, bool], int] = {}
         # A line that made those before it no code, for it lacks their mark, and the least that they are indented by:
         # not to look for it again from each of them.
         self._unmarked = 0, 0
@@ -91,36 +78,35 @@ class _Reader:
         lines, at = self._lines, 0
         # The last line is blank, and what stands before it ends by then.
         while (at := lines.add_plain(at, blocks)) < lines.last:
-            found = self._take(at)
-            if found:
-                block, at = found
-                blocks.append(block)
-            else:
-                at = lines.add_text(at, blocks)
+            at = self._add(at, blocks)
         return blocks
 
-    def _take(self, at: int) -> tuple[Block, int] | None:
-        """The block that begins with a line, and the line after it; None if it is text."""
+    def _add(self, at: int, blocks: list[Block]) -> int:
+        """Add the block that begins with a line, which `add_plain` left out; the line after it."""
         lines = self._lines
-        before_code, lines.before_code = lines.before_code, -1
-        if before_code >= 0 and (after := self._quoted(at)):
-            return self._block("code", at, after), after
-        indent = lines.indent(at)
-        if not indent and (title := self._title(at)):
-            return title
+        if lines.before_code >= 0:
+            lines.before_code = -1
+            if after := self._quoted(at):
+                blocks.append(self._block("code", at, after))
+                return after
+            if after := lines.add_heading(at, blocks):
+                return after
         text = lines.text(at)
         mark = text[0]
         if mark == "." and _EXPLICIT.match(text):
-            return self._explicit(at)
-        after = self._grid(at) if mark == "+" else self._simple(at) if mark == "=" else 0
-        if after:
-            return self._block("table", at, after), after
-        if len(text) >= _ENOUGH and lines.is_adornment(at):
-            return self._block("other", at, at + 1), at + 1
-        if text.startswith(">>> "):
-            after = lines.group(at, indent)
-            return self._block("code", at, after), after
-        return None
+            block, after = self._explicit(at, text)
+        elif after := self._grid(at) if mark == "+" else self._simple(at) if mark == "=" else 0:
+            block = self._block("table", at, after)
+        elif len(text) >= ENOUGH and lines.is_adornment(at):
+            after = at + 1
+            block = self._block("other", at, after)
+        elif text.startswith(">>> "):
+            after = lines.group(at, lines.indent(at))
+            block = self._block("code", at, after)
+        else:
+            return lines.add_text(at, blocks)
+        blocks.append(block)
+        return after
 
     def _block(self, kind: BlockKind, at: int, after: int) -> Block:
         return Block(kind, *self._lines.span(at, after))
@@ -140,28 +126,10 @@ class _Reader:
             after += 1
         return after
 
-    def _title(self, at: int) -> tuple[Block, int] | None:
-        """The heading that begins with a line; None if none does."""
-        lines = self._lines
-        above = lines.is_adornment(at)
-        title, last = lines.text(at + above), at + above + 1
-        if not title or not lines.is_adornment(last):
-            return None
-        mark = lines.text(last)
-        if lines.indent(last) or (above and mark != lines.text(at)):
-            return None
-        if not above and _NO_TITLE.match(title):
-            return None
-        if len(mark) < _ENOUGH and len(mark) < _width(title):
-            return None
-        level = self._levels.setdefault((mark[0], above), len(self._levels) + 1)
-        after = last + 1
-        return Block("heading", *lines.span(at, after), min(level, _DEEPEST), _plain(title)), after
-
-    def _explicit(self, at: int) -> tuple[Block, int]:
+    def _explicit(self, at: int, text: str) -> tuple[Block, int]:
         """A directive, comment, target, footnote or substitution."""
         lines, indent = self._lines, self._lines.indent(at)
-        directive = _DIRECTIVE.match(lines.text(at))
+        directive = _DIRECTIVE.match(text) if "::" in text else None
         name, argument = (directive[1].rpartition(":")[2], directive[2] or "") if directive else ("", "")
         if name in _CONTAINERS:
             after = lines.group(at, indent + 1)
@@ -198,26 +166,6 @@ class _Reader:
         after = borders[place] + 1
         is_header = bool(self._lines.text(after))
         return borders[place + 1] + 1 if is_header and place + 1 < len(borders) else after
-
-
-def _width(text: str) -> int:
-    """Columns that a title takes."""
-    if text.isascii():
-        return len(text)
-    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
-    return len(text) + wide - sum(map(bool, map(unicodedata.combining, text)))
-
-
-def _plain(title: str) -> str:
-    """A title without markup."""
-    title = title[:_LONGEST_TITLE].strip()
-    if len(title) > _LONGEST_MARKED:
-        return title
-    if "`" in title:
-        title = _REFERENCE.sub(r"\1", _ROLE.sub("", title))
-    if "`" in title or "*" in title or "|" in title:
-        title = _INLINE.sub(r"\2", title)
-    return title.replace("\\", "").strip()
 
 
 def _title_of_all(blocks: tuple[Block, ...]) -> str | None:

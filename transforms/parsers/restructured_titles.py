@@ -1,0 +1,33 @@
+"""Titles of a reStructuredText: what they say without their markup, and how wide they are."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+LONGEST_TITLE = 1000
+# To look for markup may take time with the square of what is looked at.
+_LONGEST_MARKED = 200
+_ROLE = re.compile(r":[\w.:+-]{1,99}:(?=`)")
+_REFERENCE = re.compile(r"`([^`<]*)[ \t]*<[^`>]*>`_{0,2}")
+_INLINE = re.compile(r"(?<!\w)(``|\*\*|[`*|])(?=\S)(.+?)(?<=\S)\1_{0,2}(?!\w)")
+
+
+def width(title: str) -> int:
+    """Columns that a title takes."""
+    if title.isascii():
+        return len(title)
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in title)
+    return len(title) + wide - sum(map(bool, map(unicodedata.combining, title)))
+
+
+def plain(title: str) -> str:
+    """A title without markup."""
+    title = title[:LONGEST_TITLE].strip()
+    if len(title) > _LONGEST_MARKED:
+        return title
+    if "`" in title:
+        title = _REFERENCE.sub(r"\1", _ROLE.sub("", title))
+    if "`" in title or "*" in title or "|" in title:
+        title = _INLINE.sub(r"\2", title)
+    return title.replace("\\", "").strip()
