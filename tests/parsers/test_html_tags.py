@@ -54,6 +54,11 @@ def test_tags_of_html_are_the_same(text, part):
         assert ours == plain
 
 
+@given(TEXTS)
+def test_blocks_of_html_are_the_same(text):
+    assert native.html_blocks(text) == html_text.html_blocks(text)
+
+
 @given(TEXTS, PARTS)
 def test_what_is_shown_of_html_is_the_same(text, part):
     place = sorted(round(share * len(text)) for share in part)
@@ -81,3 +86,4 @@ def test_hostile_html_is_read_in_linear_time(piece):
         for found in (native.tags, native.tags_at_a_guess):
             assert all(tag.start < tag.end for tag in found(text, 0, len(text), html_text._NAMES))
         assert len(native.shown(text, 0, len(text))) <= len(text)
+        assert len(native.html_blocks(text)[0]) <= len(text)

@@ -22,6 +22,7 @@ _NAME = 2
 # Letters that are more than two if case is ignored.
 _CASES = {"i": "iI\u0130\u0131", "k": "kK\u212a", "s": "sS\u017f"}
 _TAG_STOP = re.compile(r"""=\s*(["'])|>""")
+_SPACES = re.compile(r"[ \t\n\f\r]+")
 _UNSEEN = {
     name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in ("script", "style", "template")
 }
@@ -178,6 +179,11 @@ def shown(text: str, start: int, end: int, apart: frozenset[str] = frozenset()) 
             pieces.append(" ")
         start = tag.end
     return "".join([*pieces, unescaped(text[start:end])])
+
+
+def one_line(text: str) -> str:
+    """Text of HTML as it stands in a line of its own."""
+    return _SPACES.sub(" ", text).strip()
 
 
 def unescaped(text: str) -> str:

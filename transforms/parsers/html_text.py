@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from transforms.parsers.compiled import native
+from transforms.parsers.html_tags import Tag, one_line, shown, tags_at_a_guess
 from transforms.records import Block
-
-if TYPE_CHECKING or not native:
-    from transforms.parsers.html_tags import Tag, shown, tags_at_a_guess
-else:
-    from transforms.parsers.native import Tag, shown, tags_at_a_guess
 
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _NAMES = (*_HEADINGS, "table", "pre", "title")
 _LONGEST_TITLE = 1000
-_SPACES = re.compile(r"[ \t\n\f\r]+")
 
 
 def parse_html(text: str) -> tuple[tuple[Block, ...], Mapping[str, object]]:
@@ -30,12 +23,21 @@ def parse_html(text: str) -> tuple[tuple[Block, ...], Mapping[str, object]]:
     Args:
         text: The text.
     """
+    blocks, title = native.html_blocks(text) if native else html_blocks(text)
+    return tuple(blocks), {"front_matter": {"title": title}} if title else {}
+
+
+def html_blocks(text: str) -> tuple[list[Block], str]:
+    """The blocks of an HTML text, and its title, empty if it has none; this has a compiled twin.
+
+    Args:
+        text: The text.
+    """
     reader = _Reader(text)
     for tag in tags_at_a_guess(text, 0, len(text), _NAMES):
         reader.take(tag)
     reader.close(len(text))
-    front_matter = {"title": reader.title} if reader.title else {}
-    return tuple(reader.blocks), {"front_matter": front_matter} if front_matter else {}
+    return reader.blocks, reader.title
 
 
 class _Reader:
@@ -76,7 +78,7 @@ class _Reader:
         self._element = None
 
     def _close_titled(self, last: Tag) -> None:
-        title = _SPACES.sub(" ", shown(self._text, self._inside, last.start)).strip()[:_LONGEST_TITLE]
+        title = one_line(shown(self._text, self._inside, last.start))[:_LONGEST_TITLE]
         if self._element == "title":
             self.title = title
         elif title:

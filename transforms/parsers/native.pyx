@@ -7,7 +7,7 @@ together.
 
 from functools import lru_cache
 
-from transforms.parsers.html_tags import _UNSEEN, unescaped
+from transforms.parsers.html_tags import _UNSEEN, one_line, unescaped
 from transforms.parsers.restructured_titles import plain, width
 from transforms.records import Block
 
@@ -81,6 +81,14 @@ cdef _block(kind, Py_ssize_t start, Py_ssize_t end, level=None, title=None):
     _fill(block, 6, ())
     _fill(block, 7, {})
     return block
+
+
+cdef enum:
+    # Names of elements of HTML, counted from the headings.
+    HEADINGS = 6
+    TABLE = 6
+    PRE = 7
+    TITLE = 8
 
 
 cdef struct Line:
@@ -648,10 +656,21 @@ cdef class _AllTags(_Tags):
 cdef class _TagsAtAGuess(_Tags):
     """As `html_tags.tags_at_a_guess`."""
 
+    # The tag at hand, as in `_AllTags`; it is a comment if its name is empty.
+    cdef Py_ssize_t _start
+    cdef str _name
+    cdef int _index
+    cdef bint _is_end
     # The last `<` since the last tag; -1 for none.
     cdef Py_ssize_t _opened
 
     def __next__(self):
+        if not self._advance():
+            raise StopIteration
+        return _tag(self._start, self._at, self._name, self._is_end)
+
+    cdef bint _advance(self) except -1:
+        """Goes on to the next tag, if there is one."""
         cdef Py_ssize_t start, at
         cdef Py_UCS4 c
         cdef bint is_end
@@ -681,8 +700,9 @@ cdef class _TagsAtAGuess(_Tags):
                 at = self._comment_end(start)
             self._at = at
             self._opened = -1
-            return _tag(start, at, name, is_end)
-        raise StopIteration
+            self._start, self._name, self._index, self._is_end = start, name, index, is_end
+            return True
+        return False
 
     cdef str _wanted(self, Py_ssize_t* at, int* index):
         """The name at a place, the place after it, and which of the names that are looked for it is."""
@@ -720,12 +740,59 @@ def tags(text, Py_ssize_t start, Py_ssize_t end, tuple names=()):
     return _all_tags(text, start, end, _names_of(names) if names else _NO_NAMES)
 
 
-def tags_at_a_guess(text, Py_ssize_t start, Py_ssize_t end, tuple names not None):
-    """As `html_tags.tags_at_a_guess`."""
+cdef _TagsAtAGuess _tags_at_a_guess(text, Py_ssize_t start, Py_ssize_t end, _Names names):
     cdef _TagsAtAGuess found = _TagsAtAGuess.__new__(_TagsAtAGuess)
-    found._hold(text, start, end, _names_of(names))
+    found._hold(text, start, end, names)
     found._opened = -1
     return found
+
+
+def tags_at_a_guess(text, Py_ssize_t start, Py_ssize_t end, tuple names not None):
+    """As `html_tags.tags_at_a_guess`."""
+    return _tags_at_a_guess(text, start, end, _names_of(names))
+
+
+# Elements that are blocks, and the title.
+cdef _Names _BLOCKS = _Names(("h1", "h2", "h3", "h4", "h5", "h6", "table", "pre", "title"))
+
+
+def html_blocks(str text not None):
+    """As `html_text.html_blocks`."""
+    cdef _TagsAtAGuess tags = _tags_at_a_guess(text, 0, len(text), _BLOCKS)
+    cdef list blocks = []
+    title = ""
+    # The element that is open and will be a block: its name, counted from the headings, where it starts, where its
+    # first tag ends, and how often its name is open in it.
+    cdef int element = -1, name
+    cdef Py_ssize_t start = 0, inside = 0, depth = 0
+    while tags._advance():
+        name = tags._index - _BLOCKS._unseen
+        if element in (TABLE, PRE):
+            if name == element:
+                depth += -1 if tags._is_end else 1
+                if not depth:
+                    blocks.append(_whole(tags, element, start, tags._at))
+                    element = -1
+        elif not tags._is_end:
+            if name >= 0 and not (name == TITLE and title):
+                element, start, inside, depth = name, tags._start, tags._at, 1
+        elif element >= 0 and (name == element or element != TITLE and 0 <= name < HEADINGS):
+            said = one_line(shown(text, inside, tags._start))[:LONGEST_TITLE]
+            if element == TITLE:
+                title = said
+            elif said:
+                blocks.append(_block("heading", start, tags._at, element + 1, said))
+            element = -1
+    if element in (TABLE, PRE):
+        blocks.append(_whole(tags, element, start, tags._end))
+    return blocks, title
+
+
+cdef _whole(_Tags tags, int element, Py_ssize_t start, Py_ssize_t end):
+    """The block of a table or of preformatted text, without the white space at its end."""
+    while end > start and Py_UNICODE_ISSPACE(tags._read(end - 1)):
+        end -= 1
+    return _block("table" if element == TABLE else "code", start, end)
 
 
 def shown(text, Py_ssize_t start, Py_ssize_t end, frozenset apart=None):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from transforms.parsers.compiled import native
 from transforms.parsers.drawn_tables import read_drawn_table
+from transforms.parsers.html_tags import one_line
 from transforms.records import Span
 
 if TYPE_CHECKING or not native:
@@ -39,7 +40,6 @@ _LINES_OF_THEIR_OWN = frozenset(
 )
 _SPAN = re.compile(r"\s(col|row)span\s*=[\s\"']*([0-9]{1,5})", re.IGNORECASE)
 _WIDEST, _TALLEST = 1000, 65_534
-_HTML_SPACE = re.compile(r"[ \t\n\f\r]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,8 +395,7 @@ def _read_html(text: str, start: int, end: int) -> _HtmlTable | None:
 
 def _value(text: str, cells: Iterable[_HtmlCell]) -> str:
     """What a reader sees of a cell or of all captions, in one line."""
-    seen = "".join(shown(text, cell.start, cell.end, _LINES_OF_THEIR_OWN) for cell in cells)
-    return _HTML_SPACE.sub(" ", seen).strip()
+    return one_line("".join(shown(text, cell.start, cell.end, _LINES_OF_THEIR_OWN) for cell in cells))
 
 
 def _trimmed(text: str, start: int, end: int) -> Span:
