@@ -182,15 +182,16 @@ class Document:
     digest: Digest | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        held = 0
+        held, last = 0, len(self.text)
         for block in self.blocks or ():
-            if not held <= block.start < block.end <= len(self.text):
+            end = block.end
+            if not held <= block.start < end <= last:
                 raise ValueError(
-                    f"document {self.document_id!r}: {block.kind} block [{block.start}, {block.end}) "
+                    f"document {self.document_id!r}: {block.kind} block [{block.start}, {end}) "
                     f"must begin at or after {held}, the end of the block before it, be non-empty, "
-                    f"and end by {len(self.text)}"
+                    f"and end by {last}"
                 )
-            held = block.end
+            held = end
 
 
 class Chunk(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
 
 from transforms.errors import ParseError
 
@@ -60,8 +60,7 @@ _WIDER = {
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Decoded:
+class Decoded(NamedTuple):
     """A text, and what was done to get it.
 
     Args:
@@ -82,11 +81,10 @@ class Decoded:
 
     def changes(self) -> dict[str, object]:
         """What was done, by field name; empty for UTF-8 that was taken as it stood."""
-        changes = {name: value for name in _CHANGES if (value := getattr(self, name))}
-        return {} if changes == {"encoding": "utf-8"} else changes
-
-
-_CHANGES = tuple(field.name for field in fields(Decoded) if field.name != "text")
+        _, encoding, *changed = self
+        if encoding in (None, "utf-8") and not any(changed):
+            return {}
+        return {name: value for name, value in self._asdict().items() if value and name != "text"}
 
 
 def encoded(text: str) -> tuple[bytes, bool]:
@@ -148,7 +146,7 @@ def decode(content: bytes, charset: str | None = None, on_undecodable: str = "re
     tried = [told] if told else [declared or "utf-8", own or "utf-8"]
     encoding, text, replacements = _decoded(content, tried, own or tried[0], on_undecodable)
     _refuse_binary(text, replacements)
-    return replace(normalize(text), encoding=encoding, replacements=replacements)
+    return normalize(text)._replace(encoding=encoding, replacements=replacements)
 
 
 def known_charset(label: str | None) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 # What an OCR engine has read, see `transforms.parsers.ocr`.
 OCR = "application/vnd.chunkmill.ocr+json"
 
@@ -165,6 +167,7 @@ def media_type_of(name: str) -> str | None:
     return _BY_EXTENSION.get(extension.lower()) if stem and dot else None
 
 
+@lru_cache
 def split_media_type(value: str | None) -> tuple[str | None, str | None]:
     """Media type and charset of a declared type such as `Text/X-Markdown; charset="UTF-8"`.
 
