@@ -3,122 +3,129 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from transforms.records import Span
 
-_LINE = re.compile(r"[^\r\n]+")
 GRID_BORDER = re.compile(r"\+(?:[-=]+\+)+")
 SIMPLE_BORDER = re.compile(r"=+(?: +=+)+")
 # Borders that are none of a whole table, and lines under cells that span columns.
 _LINES = re.compile(r"[-=]+(?: +[-=]+)*")
 _TAB_SIZE = 8
 
-# A row: its span and its cells.
-DrawnRow = tuple[int, int, tuple[str, ...]]
+
+@dataclass(frozen=True, slots=True)
+class DrawnTable:
+    """A drawn table before its cells are read, which few ask for.
+
+    Args:
+        rows: Where its rows are. They hold all of it: what is before the table belongs to the first, and a border to
+            the row above.
+        headers: How many of them are its header.
+        lines: The lines of each row, without borders, each character in its column.
+        columns: Where on a line the columns of the table are.
+    """
+
+    rows: list[Span]
+    headers: int
+    lines: list[list[str]]
+    columns: list[slice]
+
+    def cells(self) -> list[tuple[str, ...]]:
+        """The values of the cells, row by row."""
+        return [
+            tuple(" ".join(filter(None, (line[column].strip() for line in lines))) for column in self.columns)
+            for lines in self.lines
+        ]
 
 
-def read_drawn_table(text: str, start: int, end: int) -> tuple[list[DrawnRow], int] | None:
-    """The rows of the first drawn table in [start, end) of a text, and how many of them are its header.
-
-    None if there is no table, or one in which cells span columns or rows. The spans of the rows hold all of it: what
-    is before the table belongs to the first, and a border to the row above.
+def read_drawn_table(text: str, start: int, end: int) -> DrawnTable | None:
+    """The first drawn table in [start, end) of a text; None without one, or if its cells span columns or rows.
 
     Args:
         text: The text; its lines may end in LF, CRLF or CR.
         start: First character, in code points.
         end: End of what is read.
     """
-    lines = [found.span() for found in _LINE.finditer(text, start, end) if not found[0].isspace()]
+    lines: list[str] = []
+    spans: list[Span] = []
+    after = start
+    for line in text[start:end].replace("\r", "\n").split("\n"):
+        at, after = after, after + len(line) + 1
+        if line and not line.isspace():
+            lines.append(line)
+            spans.append((at, after - 1))
     for place, line in enumerate(lines):
-        drawn = text[slice(*line)].strip()
-        if GRID_BORDER.fullmatch(drawn):
-            rows = _grid_rows(text, lines[place:])
-        elif SIMPLE_BORDER.fullmatch(drawn):
-            rows = _simple_rows(text, lines[place:])
+        border = line.strip()
+        if GRID_BORDER.fullmatch(border):
+            read = _grid_rows
+        elif SIMPLE_BORDER.fullmatch(border):
+            read = _simple_rows
         else:
             continue
-        return _spanned(text, start, rows) if rows else None
+        found = read([line.expandtabs(_TAB_SIZE).rstrip() for line in lines[place:]])
+        if not found:
+            return None
+        rows, columns = found
+        ends = [spans[place + row.last][1] for row in rows]
+        before = text[start : ends[0]]
+        starts = [start + len(before) - len(before.lstrip("\r\n"))]
+        starts += [spans[place + row.first][0] for row in rows[1:]]
+        headers = next((number for number, row in enumerate(rows, 1) if row.ends_header), 0)
+        return DrawnTable(list(zip(starts, ends, strict=True)), headers, [row.lines for row in rows], columns)
     return None
 
 
-# Lines of a row with its cells so far, and whether the border under it ends a header.
-_Rows = list[tuple[list[Span], list[list[str]], bool]]
+@dataclass(slots=True)
+class _Row:
+    """A row: its first and its last line, its lines without borders, and whether the border under it ends a header."""
+
+    first: int
+    last: int = 0
+    lines: list[str] = field(default_factory=list)
+    ends_header: bool = False
 
 
-def _spanned(text: str, start: int, rows: _Rows) -> tuple[list[DrawnRow], int]:
-    """The rows with all that is between them."""
-    ends = [lines[-1][1] for lines, _, _ in rows]
-    starts = [start, *(lines[0][0] for lines, _, _ in rows[1:])]
-    starts[0] += len(text[start : ends[0]]) - len(text[start : ends[0]].lstrip("\r\n"))
-    cells = [tuple(" ".join(filter(None, cell)) for cell in cells) for _, cells, _ in rows]
-    headers = (number for number, (_, _, ends_header) in enumerate(rows, 1) if ends_header)
-    return list(zip(starts, ends, cells, strict=True)), next(headers, 0)
-
-
-def _grid_rows(text: str, lines: Sequence[Span]) -> _Rows | None:
-    """Rows between borders of `-`, or of `=` below a header."""
-    rows: _Rows = []
-    border = _drawn(text, lines[0])
+def _grid_rows(lines: Sequence[str]) -> tuple[list[_Row], list[slice]] | None:
+    """Rows between borders of `-`, or of `=` below a header, and the columns."""
+    border = lines[0]
     edges = [at for at, character in enumerate(border) if character == "+"]
-    held, cells = [lines[0]], _empty(edges)
-    for line in lines[1:]:
-        drawn = _drawn(text, line)
-        held.append(line)
-        if len(drawn) != len(border) or any(drawn[at] not in "+|" for at in edges):
+    rows = [_Row(0)]
+    for number, line in enumerate(lines[1:], 1):
+        if len(line) != len(border) or any(line[at] not in "+|" for at in edges):
             return None
-        if GRID_BORDER.fullmatch(drawn.strip()):
-            if drawn.replace("=", "-") != border.replace("=", "-"):
+        if GRID_BORDER.fullmatch(line.strip()):
+            if line.replace("=", "-") != border.replace("=", "-"):
                 return None
-            rows.append((held, cells, "=" in drawn))
-            held, cells = [], _empty(edges)
-        elif "+-" in drawn or "-+" in drawn:
+            rows[-1].last, rows[-1].ends_header = number, "=" in line
+            rows.append(_Row(number + 1))
+        elif "+-" in line or "-+" in line:
             return None
         else:
-            for cell, (left, right) in zip(cells, pairwise(edges), strict=True):
-                cell.append(drawn[left + 1 : right].strip())
-    return None if held else rows
+            rows[-1].lines.append(line)
+    # After the last border nothing is left.
+    if rows.pop().first < len(lines):
+        return None
+    return rows, [slice(left + 1, right) for left, right in pairwise(edges)]
 
 
-def _empty(edges: Sequence[int]) -> list[list[str]]:
-    return [[] for _ in edges[1:]]
-
-
-def _simple_rows(text: str, lines: Sequence[Span]) -> _Rows | None:
-    """Rows of a line each, and of those below that leave the first column empty."""
-    border = drawn = _drawn(text, lines[0])
-    columns = [found.span() for found in re.finditer("=+", border)]
-    rows: _Rows = [([lines[0]], [], False)]
-    for line in lines[1:]:
-        drawn = _drawn(text, line)
-        held, cells, _ = rows[-1]
-        if drawn == border and cells:
-            rows[-1] = [*held, line], cells, line != lines[-1]
-            continue
-        values = list(_simple_cells(drawn, columns))
-        if len(values) != len(columns) or _LINES.fullmatch(drawn.strip()):
+def _simple_rows(lines: Sequence[str]) -> tuple[list[_Row], list[slice]] | None:
+    """Rows of a line each, and of those below that leave the first column empty, and the columns."""
+    border = line = lines[0]
+    columns = [slice(*found.span()) for found in re.finditer("=+", border)]
+    gaps = [slice(left.stop, right.start) for left, right in pairwise(columns)]
+    columns[-1] = slice(columns[-1].start, None)
+    rows: list[_Row] = []
+    for number, line in enumerate(lines[1:], 1):
+        if line == border and rows:
+            rows[-1].last, rows[-1].ends_header = number, number + 1 < len(lines)
+        elif any(line[gap].strip() for gap in gaps) or _LINES.fullmatch(line.strip()):
             return None
-        if not cells:
-            rows[-1] = [*held, line], [[value] for value in values], False
-        elif values[0]:
-            rows.append(([line], [[value] for value in values], False))
+        elif line[columns[0]].strip() or not rows:
+            rows.append(_Row(number, number, [line]))
         else:
-            held.append(line)
-            for cell, value in zip(cells, values, strict=True):
-                cell.append(value)
-    return rows if drawn == border and rows[-1][1] else None
-
-
-def _simple_cells(drawn: str, columns: Sequence[Span]) -> Iterator[str]:
-    """The cells of a line; too few if one of them runs over the gap to the next column."""
-    for (left, right), (after, _) in pairwise(columns):
-        if drawn[right:after].strip():
-            return
-        yield drawn[left:right].strip()
-    yield drawn[columns[-1][0] :].strip()
-
-
-def _drawn(text: str, line: Span) -> str:
-    """A line, each character in its column."""
-    return text[slice(*line)].expandtabs(_TAB_SIZE).rstrip()
+            rows[-1].last = number
+            rows[-1].lines.append(line)
+    return (rows, columns) if line == border and rows else None

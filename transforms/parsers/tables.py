@@ -10,7 +10,7 @@ from itertools import chain, repeat, takewhile, zip_longest
 from typing import TYPE_CHECKING
 
 from transforms.parsers.compiled import native
-from transforms.parsers.drawn_tables import read_drawn_table
+from transforms.parsers.drawn_tables import DrawnTable, read_drawn_table
 from transforms.parsers.html_tags import one_line
 from transforms.records import Span
 
@@ -122,11 +122,11 @@ def read_table(text: str, start: int, end: int, media_type: str | None = None) -
         media_type: Media type of the document.
     """
     found = _found(text, start, end, media_type)
-    return found.table() if isinstance(found, _HtmlTable) else found
+    return found.table() if isinstance(found, _HtmlTable | _DrawnTable) else found
 
 
 def read_spans(text: str, start: int, end: int, media_type: str | None = None) -> TableSpans | None:
-    """Where the table that `read_table` gives has its header and rows, without the values of an HTML table.
+    """Where the table that `read_table` gives has its header and rows, without the values of HTML and drawn tables.
 
     Args:
         text: The text; its lines may end in LF, CRLF or CR.
@@ -138,13 +138,16 @@ def read_spans(text: str, start: int, end: int, media_type: str | None = None) -
     return found.spans if found else None
 
 
-def _found(text: str, start: int, end: int, media_type: str | None) -> Table | _HtmlTable | None:
+def _found(
+    text: str, start: int, end: int, media_type: str | None
+) -> Table | _HtmlTable | _DrawnTable | None:
     if media_type in _DELIMITERS:
         return _read_delimited(text, start, end, _DELIMITERS[media_type])
     if media_type == "text/html":
         return _read_html(text, start, end)
     if media_type == "text/x-rst":
-        return _read_drawn(text, start, end)
+        drawn = read_drawn_table(text, start, end)
+        return _DrawnTable(drawn) if drawn else None
     return _read_markdown(text, start, end) or _read_html(text, start, end)
 
 
@@ -229,16 +232,24 @@ def _read_markdown(text: str, start: int, end: int) -> Table | None:
     return None
 
 
-def _read_drawn(text: str, start: int, end: int) -> Table | None:
-    drawn = read_drawn_table(text, start, end)
-    if drawn is None:
-        return None
-    found, headers = drawn
-    rows = [Row(*row) for row in found]
-    columns = zip(*(row.cells for row in rows[:headers]), strict=True)
-    names = tuple(" ".join(filter(None, column)) for column in columns)
-    span = (rows[0].start, rows[headers - 1].end) if headers else None
-    return Table(names, span, rows[headers:])
+@dataclass(frozen=True, slots=True)
+class _DrawnTable:
+    """A drawn table before its values are read."""
+
+    drawn: DrawnTable
+
+    @property
+    def spans(self) -> TableSpans:
+        rows, headers = self.drawn.rows, self.drawn.headers
+        header = (rows[0][0], rows[headers - 1][1]) if headers else None
+        return TableSpans(header, rows[headers:])
+
+    def table(self) -> Table:
+        """The table with its values."""
+        spans, cells, headers = self.spans, self.drawn.cells(), self.drawn.headers
+        names = tuple(" ".join(filter(None, column)) for column in zip(*cells[:headers], strict=True))
+        rows = [Row(*span, values) for span, values in zip(spans.rows, cells[headers:], strict=True)]
+        return Table(names, spans.header, rows)
 
 
 def _pipe_cells(line: str) -> tuple[str, ...]:
