@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from soups import soup
 
-from transforms.parsers import html_tags, html_text, tables
+from transforms.parsers import html_rows, html_tags, html_text, tables
 from transforms.parsers.compiled import native
 
 REQUIRED = os.environ.get("CHUNKMILL_REQUIRE_NATIVE") == "1"
@@ -37,6 +37,52 @@ TEXTS = st.one_of(soup(PIECES, max_size=12), soup(PIECES, min_size=20, max_size=
 PARTS = st.tuples(st.floats(0, 1), st.floats(0, 1)) | st.just((0, 1))
 
 
+TABLE_PIECES = (
+    *(
+        "a",
+        " ",
+        ">",
+        "<table>",
+        "</table>",
+        "<tr>",
+        "</tr>",
+        "<td>",
+        "</td>",
+        "<th>",
+        "</th>",
+        "<thead>",
+        "</thead>",
+    ),
+    *(
+        "<tbody>",
+        "<caption>",
+        "</caption>",
+        "<br>",
+        "<script>",
+        "<td colspan=2>",
+        '<th\nROWSPAN = "3">',
+        "<td rowspan=0>",
+    ),
+    *(
+        "<td ",
+        "col\u017fpan=2",
+        " colspan='9999'",
+        " rowspan=x",
+        " color=red",
+        " class=c",
+        "<tr class=c>",
+        "日",
+    ),
+)
+
+
+def told_of(rows, captions):
+    """All facts of rows and captions."""
+    told = [(row.group, row.in_head, row.end, row.is_spanned, row.is_header) for row in rows]
+    cells = [captions, *(row.cells for row in rows)]
+    return told, [[(c.is_name, c.start, c.end, c.columns, c.rows) for c in held] for held in cells]
+
+
 def facts(tags):
     return [(tag.start, tag.end, tag.name, tag.is_end) for tag in tags]
 
@@ -46,10 +92,10 @@ def facts(tags):
 @example("<style\x85><h1></style>", (0, 1))
 def test_tags_of_html_are_the_same(text, part):
     place = sorted(round(share * len(text)) for share in part)
-    for names in ((), tables._STRUCTURE, html_text._NAMES, ("br", "a")):
+    for names in ((), html_rows.STRUCTURE, html_text._NAMES, ("br", "a")):
         ours, plain = (facts(module.tags(text, *place, names)) for module in (native, html_tags))
         assert ours == plain
-    for names in (tables._STRUCTURE, html_text._NAMES, ("kbd",)):
+    for names in (html_rows.STRUCTURE, html_text._NAMES, ("kbd",)):
         ours, plain = (facts(module.tags_at_a_guess(text, *place, names)) for module in (native, html_tags))
         assert ours == plain
 
@@ -57,6 +103,13 @@ def test_tags_of_html_are_the_same(text, part):
 @given(TEXTS)
 def test_blocks_of_html_are_the_same(text):
     assert native.html_blocks(text) == html_text.html_blocks(text)
+
+
+@given(soup(TABLE_PIECES, max_size=60) | TEXTS, PARTS)
+def test_rows_of_html_tables_are_the_same(text, part):
+    place = sorted(round(share * len(text)) for share in part)
+    ours, plain = (told_of(*module.html_rows(text, *place)) for module in (native, html_rows))
+    assert ours == plain
 
 
 @given(TEXTS, PARTS)
@@ -87,3 +140,4 @@ def test_hostile_html_is_read_in_linear_time(piece):
             assert all(tag.start < tag.end for tag in found(text, 0, len(text), html_text._NAMES))
         assert len(native.shown(text, 0, len(text))) <= len(text)
         assert len(native.html_blocks(text)[0]) <= len(text)
+        assert len(native.html_rows(text, 0, len(text))[0]) <= len(text)

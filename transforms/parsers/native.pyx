@@ -7,6 +7,7 @@ together.
 
 from functools import lru_cache
 
+from transforms.parsers.html_rows import STRUCTURE, spanned
 from transforms.parsers.html_tags import _UNSEEN, one_line, unescaped
 from transforms.parsers.restructured_titles import plain, width
 from transforms.records import Block
@@ -82,6 +83,17 @@ cdef _block(kind, Py_ssize_t start, Py_ssize_t end, level=None, title=None):
     _fill(block, 7, {})
     return block
 
+
+cdef enum:
+    # Names of the elements of a table, as `html_rows.STRUCTURE` has them.
+    CELLS
+    NAMES
+    ROWS
+    TABLES
+    HEADS
+    BODIES
+    FEET
+    CAPTIONS
 
 cdef enum:
     # Names of elements of HTML, counted from the headings.
@@ -651,6 +663,124 @@ cdef class _AllTags(_Tags):
                 self._start = start
                 return True
         return False
+
+
+@cython.freelist(32)
+cdef class HtmlCell:
+    """As `html_rows.HtmlCell`."""
+
+    cdef readonly bint is_name
+    cdef readonly Py_ssize_t start, end, columns, rows
+
+
+@cython.freelist(32)
+cdef class HtmlRow:
+    """As `html_rows.HtmlRow`."""
+
+    cdef readonly Py_ssize_t group, end
+    cdef readonly bint in_head, is_spanned
+    cdef readonly list cells
+
+    @property
+    def is_header(self):
+        """Whether all of it are names."""
+        cdef HtmlCell cell
+        if not self.in_head:
+            for cell in self.cells:
+                if not cell.is_name:
+                    return False
+        return bool(self.cells)
+
+
+cdef _Names _STRUCTURE = _Names(STRUCTURE)
+
+
+cdef class _HtmlRows(_AllTags):
+    """As `html_rows._Reader`."""
+
+    cdef list rows, captions
+    cdef HtmlRow _row
+    cdef HtmlCell _cell
+    cdef Py_ssize_t _nested, _group
+    cdef bint _in_head
+
+    cdef int _take(self) except -1:
+        """The tag at hand."""
+        cdef int name = self._index - _STRUCTURE._unseen
+        if name == TABLES and self._row is not None and self._cell is not None and (self._nested or not self._is_end):
+            self._nested += -1 if self._is_end else 1
+        elif self._nested or name < 0:
+            return 0
+        elif name in (CELLS, NAMES):
+            self._close_cell(self._at)
+            if not self._is_end:
+                if self._row is None:
+                    self._row = self._open_row()
+                self._open_cell(name == NAMES)
+                self._row.cells.append(self._cell)
+                self._take_spans()
+        elif name == ROWS:
+            self._close_cell(self._at)
+            self._close_row(self._at if self._is_end else self._start)
+            self._row = None if self._is_end else self._open_row()
+        elif name != CAPTIONS:
+            self._close_cell(self._at)
+            self._close_row(self._start)
+            self._group += 1
+            self._in_head = name == HEADS and not self._is_end
+        elif self._row is None:
+            self._close_cell(self._at)
+            if not self._is_end:
+                self._open_cell(True)
+                self.captions.append(self._cell)
+
+    cdef HtmlRow _open_row(self):
+        cdef HtmlRow row = HtmlRow.__new__(HtmlRow)
+        row.group, row.in_head, row.cells = self._group, self._in_head, []
+        return row
+
+    cdef int _open_cell(self, bint is_name) except -1:
+        cdef HtmlCell cell = HtmlCell.__new__(HtmlCell)
+        cell.is_name, cell.start, cell.columns, cell.rows = is_name, self._at, 1, 1
+        self._cell = cell
+
+    cdef int _take_spans(self) except -1:
+        """What the tag at hand says of columns and rows, if it can say anything."""
+        cdef Py_ssize_t at
+        for at in range(self._start, self._at - 2):
+            if (
+                Py_UNICODE_ISSPACE(self._read(at))
+                and self._read(at + 1) in (c"c", c"C", c"r", c"R")
+                and self._read(at + 2) in (c"o", c"O")
+            ):
+                spans = spanned(self._text, self._start, self._at)
+                if spans:
+                    self._row.is_spanned = True
+                    self._cell.columns, self._cell.rows = spans
+                return 0
+
+    cdef int _close_cell(self, Py_ssize_t end) except -1:
+        if self._cell is not None:
+            self._cell.end = end
+            self._cell = None
+
+    cdef int _close_row(self, Py_ssize_t end) except -1:
+        if self._row is not None:
+            self._row.end = end
+            self.rows.append(self._row)
+            self._row = None
+
+
+def html_rows(text, Py_ssize_t start, Py_ssize_t end):
+    """As `html_rows.html_rows`."""
+    cdef _HtmlRows read = _HtmlRows.__new__(_HtmlRows)
+    read._hold(text, start, end, _STRUCTURE)
+    read.rows, read.captions = [], []
+    while read._advance():
+        read._take()
+    read._close_cell(end)
+    read._close_row(end)
+    return read.rows, read.captions
 
 
 cdef class _TagsAtAGuess(_Tags):

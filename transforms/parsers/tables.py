@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain, repeat, takewhile, zip_longest
 from typing import TYPE_CHECKING
 
@@ -15,9 +15,10 @@ from transforms.parsers.html_tags import one_line
 from transforms.records import Span
 
 if TYPE_CHECKING or not native:
-    from transforms.parsers.html_tags import Tag, shown, tags
+    from transforms.parsers.html_rows import HtmlCell, HtmlRow, html_rows
+    from transforms.parsers.html_tags import shown
 else:
-    from transforms.parsers.native import Tag, shown, tags
+    from transforms.parsers.native import HtmlCell, HtmlRow, html_rows, shown
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _NEWLINE = "\r\n"
@@ -32,14 +33,9 @@ _LONGEST_CELL = 2**31 - 1
 _PIPE = re.compile(r"(?<!\\)\|")
 _DASHES = re.compile(r":?-+:?")
 
-_CELLS = frozenset({"td", "th"})
-_GROUPS = frozenset({"table", "thead", "tbody", "tfoot"})
-_STRUCTURE = ("td", "th", "tr", "table", "thead", "tbody", "tfoot", "caption")
 _LINES_OF_THEIR_OWN = frozenset(
     "address article blockquote br caption dd div dl dt h1 h2 h3 h4 h5 h6 hr li ol p pre table td th tr ul".split()
 )
-_SPAN = re.compile(r"\s(col|row)span\s*=[\s\"']*([0-9]{1,5})", re.IGNORECASE)
-_WIDEST, _TALLEST = 1000, 65_534
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,111 +257,8 @@ def _pipe_cells(line: str) -> tuple[str, ...]:
     return tuple(cell.strip().replace("\\|", "|") for cell in cells)
 
 
-@dataclass(slots=True, eq=False)
-class _HtmlCell:
-    """A cell, or a caption, with the span of its text."""
-
-    is_name: bool
-    start: int
-    end: int = 0
-    columns: int = 1
-    rows: int = 1
-
-
-@dataclass(slots=True)
-class _HtmlRow:
-    group: int
-    in_head: bool
-    end: int = 0
-    cells: list[_HtmlCell] = field(default_factory=list)
-    # Whether a cell of it spans columns or rows.
-    is_spanned: bool = False
-
-    @property
-    def is_header(self) -> bool:
-        return bool(self.cells) and (self.in_head or all(cell.is_name for cell in self.cells))
-
-
-class _HtmlReader:
-    """The rows of an HTML table, read tag by tag; what is not closed is mended as browsers do.
-
-    Args:
-        text: The text.
-        start: First character of the table.
-        end: End of it.
-    """
-
-    def __init__(self, text: str, start: int, end: int) -> None:
-        self._text = text
-        self.rows: list[_HtmlRow] = []
-        self.captions: list[_HtmlCell] = []
-        self._row: _HtmlRow | None = None
-        # What the text at hand belongs to: a cell, a caption or nothing.
-        self._cell: _HtmlCell | None = None
-        self._nested = self._group = 0
-        self._in_head = False
-        for tag in tags(text, start, end, _STRUCTURE):
-            self._take_tag(tag)
-        self._close_cell(end)
-        self._close_row(end)
-
-    def _take_tag(self, tag: Tag) -> None:
-        name, is_end = tag.name, tag.is_end
-        if name == "table" and self._row and self._cell and (self._nested or not is_end):
-            self._nested += -1 if is_end else 1
-        elif self._nested:
-            return
-        elif name in _CELLS:
-            self._close_cell(tag.end)
-            if not is_end:
-                self._open_cell(tag)
-        elif name == "tr":
-            self._close_cell(tag.end)
-            self._close_row(tag.end if is_end else tag.start)
-            self._row = None if is_end else self._open_row()
-        elif name in _GROUPS:
-            self._close_cell(tag.end)
-            self._close_row(tag.start)
-            self._group += 1
-            self._in_head = name == "thead" and not is_end
-        elif name == "caption" and not self._row:
-            self._close_cell(tag.end)
-            if not is_end:
-                self._cell = _HtmlCell(is_name=True, start=tag.end)
-                self.captions.append(self._cell)
-
-    def _open_row(self) -> _HtmlRow:
-        return _HtmlRow(self._group, self._in_head)
-
-    def _open_cell(self, tag: Tag) -> None:
-        row = self._row = self._row or self._open_row()
-        cell = _HtmlCell(tag.name == "th", tag.end)
-        if tag.end - tag.start > len("<td>"):
-            for found in _SPAN.finditer(self._text, tag.start, tag.end):
-                row.is_spanned = True
-                if found[1].lower() == "col":
-                    cell.columns = min(max(1, int(found[2])), _WIDEST)
-                else:
-                    cell.rows = min(int(found[2]) or _TALLEST, _TALLEST)
-        row.cells.append(cell)
-        self._cell = cell
-
-    def _close_cell(self, end: int) -> None:
-        """End a cell or caption with the tag that ends it, which may part it from the next caption."""
-        if self._cell:
-            self._cell.end = end
-        self._cell = None
-
-    def _close_row(self, end: int) -> None:
-        if self._row:
-            self._row.end = end
-            self.rows.append(self._row)
-        self._row = None
-
-
-# The cells of a row, each as often as it spans columns.
-_HtmlCells = Sequence[_HtmlCell]
-_NO_CELL = _HtmlCell(is_name=False, start=0)
+# The cells of a row, each as often as it spans columns; None where there is none.
+_HtmlCells = Sequence[HtmlCell | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,11 +269,11 @@ class _HtmlTable:
     spans: TableSpans
     rows: list[_HtmlCells]
     headers: int
-    captions: list[_HtmlCell]
+    captions: list[HtmlCell]
 
     def table(self) -> Table:
         """The table with its values."""
-        values = {cell: _value(self.text, [cell]) for cell in set(chain(*self.rows))}
+        values = {cell: _value(self.text, [cell] if cell else []) for cell in set(chain(*self.rows))}
         rows = [tuple(map(values.__getitem__, cells)) for cells in self.rows]
         columns = zip_longest(*rows[: self.headers], fillvalue="")
         names = tuple(" ".join(filter(None, dict.fromkeys(column))) for column in columns)
@@ -389,9 +282,9 @@ class _HtmlTable:
 
 
 def _read_html(text: str, start: int, end: int) -> _HtmlTable | None:
-    read = _HtmlReader(text, start, end)
-    cells = _expanded(read.rows, end - start)
-    kept = [(row, own) for row, own in zip(read.rows, cells, strict=True) if own]
+    rows, captions = html_rows(text, start, end)
+    cells = _expanded(rows, end - start)
+    kept = [(row, own) for row, own in zip(rows, cells, strict=True) if own]
     if not kept:
         return None
     headers = sum(1 for _ in takewhile(lambda each: each[0].is_header, kept))
@@ -400,11 +293,10 @@ def _read_html(text: str, start: int, end: int) -> _HtmlTable | None:
     ends = [row.end for row, _ in kept[:-1]]
     spans = list(map(_trimmed, repeat(text), [start, *ends], [*ends, end]))
     header = (spans[0][0], spans[headers - 1][1]) if headers else None
-    rows = [own for _, own in kept]
-    return _HtmlTable(text, TableSpans(header, spans[headers:]), rows, headers, read.captions)
+    return _HtmlTable(text, TableSpans(header, spans[headers:]), [own for _, own in kept], headers, captions)
 
 
-def _value(text: str, cells: Iterable[_HtmlCell]) -> str:
+def _value(text: str, cells: Iterable[HtmlCell]) -> str:
     """What a reader sees of a cell or of all captions, in one line."""
     return one_line("".join(shown(text, cell.start, cell.end, _LINES_OF_THEIR_OWN) for cell in cells))
 
@@ -415,33 +307,33 @@ def _trimmed(text: str, start: int, end: int) -> Span:
     return start + len(part) - len(part.lstrip()), start + len(part)
 
 
-def _expanded(rows: Sequence[_HtmlRow], most: int) -> list[_HtmlCells]:
+def _expanded(rows: Sequence[HtmlRow], most: int) -> list[_HtmlCells]:
     """The cells of each row, repeated over the columns and rows that they span; `most` times in all."""
     expanded: list[_HtmlCells] = []
     group = 0
     # What reaches down from the rows above, by column: the cell, and in how many more rows.
-    reaching: dict[int, tuple[_HtmlCell, int]] = {}
+    reaching: dict[int, tuple[HtmlCell | None, int]] = {}
     for row in rows:
         if row.group != group or most <= 0:
             group, reaching = row.group, {}
         if not (row.is_spanned or reaching):
             expanded.append(row.cells)
             continue
-        own: list[tuple[_HtmlCell, int]] = []
+        own: list[tuple[HtmlCell | None, int]] = []
         for cell in row.cells:
             columns = min(cell.columns, 1 + max(most, 0))
             own += [(cell, cell.rows)] * columns
             most -= columns - 1
         most += len(own)
         own.reverse()
-        cells: list[_HtmlCell] = []
-        below: dict[int, tuple[_HtmlCell, int]] = {}
+        cells: list[HtmlCell | None] = []
+        below: dict[int, tuple[HtmlCell | None, int]] = {}
         while own or reaching:
             column = len(cells)
-            cell, left = reaching.pop(column) if column in reaching else own.pop() if own else (_NO_CELL, 1)
+            held, left = reaching.pop(column) if column in reaching else own.pop() if own else (None, 1)
             if left > 1:
-                below[column] = cell, left - 1
-            cells.append(cell)
+                below[column] = held, left - 1
+            cells.append(held)
         most -= len(cells)
         reaching = below
         expanded.append(cells)
