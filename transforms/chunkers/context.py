@@ -30,6 +30,8 @@ class Context:
         tokenizer: What counts.
     """
 
+    __slots__ = ("_has_title", "_in_budget", "_kind", "_made", "_measured", "_size", "_tokenizer")
+
     def __init__(
         self, measured: Measured, kind: ContextKind, size: int, in_budget: bool, tokenizer: Tokenizer
     ) -> None:

@@ -227,7 +227,9 @@ cdef class Counter:
 
     def ruler(self, text, list regions not None):
         """The ruler of a text."""
-        return PrefixRuler(self, text, regions)
+        cdef PrefixRuler made = PrefixRuler.__new__(PrefixRuler)
+        made._measure(self, text, regions)
+        return made
 
     cdef inline unsigned char _class(self, Py_UCS4 c) except 0:
         cdef unsigned char found = self._class_of[c]
@@ -258,7 +260,8 @@ cdef class PrefixRuler(_Text):
     cdef int* _ends
     cdef Py_ssize_t _head, _first, _before, _tokens
 
-    def __init__(self, Counter counter not None, text, list regions not None):
+    cdef int _measure(self, Counter counter, text, list regions) except -1:
+        cdef Py_ssize_t start, end
         cdef bytes ids
         self._counter = counter
         self._hold(text)
@@ -270,11 +273,12 @@ cdef class PrefixRuler(_Text):
             self._end = regions[len(regions) - 1][1]
         self._total = 0
         for start, end in regions:
-            ids = counter._encode(text[start:end])
+            ids = counter._encode(PyUnicode_Substring(text, start, end))
             self._ids.append(ids)
             self._total += len(ids) // sizeof(unsigned int)
         self._head = self._first = self._start
         self._before = self._tokens = 0
+        return 0
 
     @property
     def is_additive(self):
