@@ -55,6 +55,18 @@ def test_every_key_is_in_one_chunk_whatever_its_value(size):
     assert [chunk.text for chunk in chunker.chunk(Document("e", '{"other": 1}'))] == ['{"other": 1}']
 
 
+@pytest.mark.parametrize("size", [12, 13, 14, 30])
+def test_no_escape_of_a_string_is_cut(size):
+    value = {"a": '\u00e9\n\u65e5\\\U0001f600"x' * 30}
+    text = json.dumps(value, separators=(",", ":"))
+    found = result(text, chunk_size=size).chunks
+    assert max(chunk.token_count for chunk in found) <= size
+    # What is read piece by piece, each between quotes of its own, is the string.
+    pieces = [chunk.text for chunk in found]
+    pieces[0], pieces[-1] = pieces[0].removeprefix('{"a":"'), pieces[-1].removesuffix('"}')
+    assert "".join(json.loads(f'"{piece}"') for piece in pieces) == value["a"]
+
+
 def test_small_neighbours_share_a_chunk_and_large_ones_are_opened():
     text = '{"a": 1, "b": 2, "items": [{"n": 1}, {"n": 2}, {"n": 3}, {"n": 4}], "z": [0]}'
     assert told(text, chunk_size=30) == [
