@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from soups import soup
 
-from transforms.parsers import html_rows, html_tags, html_text, tables
+from transforms.parsers import html_rows, html_tags, html_text
 from transforms.parsers.compiled import native
 
 REQUIRED = os.environ.get("CHUNKMILL_REQUIRE_NATIVE") == "1"
@@ -115,7 +115,7 @@ def test_rows_of_html_tables_are_the_same(text, part):
 @given(TEXTS, PARTS)
 def test_what_is_shown_of_html_is_the_same(text, part):
     place = sorted(round(share * len(text)) for share in part)
-    for apart in (frozenset(), tables._LINES_OF_THEIR_OWN):
+    for apart in (frozenset(), html_tags.LINES_OF_THEIR_OWN):
         assert native.shown(text, *place, apart) == html_tags.shown(text, *place, apart)
 
 

@@ -57,6 +57,11 @@ def test_headings_have_the_level_of_their_element_and_a_title_without_markup():
     assert text[blocks[1].start : blocks[1].end] == "<H3>Springs</H3>"
 
 
+def test_no_word_of_a_title_runs_into_the_next_line():
+    text = "<title>Port\n</title><h1>Tides<br>of <i>spr</i>ing</h1><h2><div>A</div><div>B</div></h2>"
+    assert [block.title for block in parse_html(text)[0]] == ["Tides of spring", "A B"]
+
+
 def test_a_table_is_a_block_with_the_tables_and_headings_inside_it():
     table = "<table><tr><td><h2>no</h2><table><tr><td>1</td></tr></table></td></tr></table>"
     assert found(parse_html, f"a{table} b") == [("table", table)]

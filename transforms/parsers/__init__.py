@@ -79,7 +79,7 @@ PARSERS: dict[str, Parser] = {
     "text/plain": _PLAIN_TEXT,
     "text/asciidoc": Parser("asciidoc", "2", parse_asciidoc),
     "text/csv": _DELIMITED,
-    "text/html": Parser("html", "1", parse_html),
+    "text/html": Parser("html", "2", parse_html),
     "text/markdown": Parser("markdown", "2", parse_markdown),
     "text/tab-separated-values": _DELIMITED,
     "text/x-rst": Parser("restructured_text", "1", parse_restructured_text),

@@ -13,6 +13,11 @@ from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 
+LINES_OF_THEIR_OWN = frozenset(
+    "address article blockquote br caption dd div dl dt h1 h2 h3 h4 h5 h6 hr li ol p pre table td th tr ul".split()
+)
+"""Elements of which no text runs on into the text around them."""
+
 # The rest of a tag after its name, in which a bracket in a quoted value does not end it; an empty group where it has
 # no end, or more values than a pattern should hold, which takes memory for each.
 _REST = r"""(?:>|[^>=]*(?:=(?:\s*"[^"]*"|\s*'[^']*'|(?!\s*["']))[^>=]*){0,99}>|())"""

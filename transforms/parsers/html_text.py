@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from transforms.parsers.compiled import native
-from transforms.parsers.html_tags import Tag, one_line, shown, tags_at_a_guess
+from transforms.parsers.html_tags import LINES_OF_THEIR_OWN, Tag, one_line, shown, tags_at_a_guess
 from transforms.records import Block
 
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
@@ -78,7 +78,7 @@ class _Reader:
         self._element = None
 
     def _close_titled(self, last: Tag) -> None:
-        title = one_line(shown(self._text, self._inside, last.start))[:_LONGEST_TITLE]
+        title = one_line(shown(self._text, self._inside, last.start, LINES_OF_THEIR_OWN))[:_LONGEST_TITLE]
         if self._element == "title":
             self.title = title
         elif title:

@@ -8,7 +8,7 @@ together.
 from functools import lru_cache
 
 from transforms.parsers.html_rows import STRUCTURE, spanned
-from transforms.parsers.html_tags import _UNSEEN, one_line, unescaped
+from transforms.parsers.html_tags import _UNSEEN, LINES_OF_THEIR_OWN, one_line, unescaped
 from transforms.parsers.restructured_titles import plain, width
 from transforms.records import Block
 
@@ -907,7 +907,7 @@ def html_blocks(str text not None):
             if name >= 0 and not (name == TITLE and title):
                 element, start, inside, depth = name, tags._start, tags._at, 1
         elif element >= 0 and (name == element or element != TITLE and 0 <= name < HEADINGS):
-            said = one_line(shown(text, inside, tags._start))[:LONGEST_TITLE]
+            said = one_line(shown(text, inside, tags._start, LINES_OF_THEIR_OWN))[:LONGEST_TITLE]
             if element == TITLE:
                 title = said
             elif said:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from transforms.parsers.compiled import native
 from transforms.parsers.drawn_tables import DrawnTable, read_drawn_table
-from transforms.parsers.html_tags import one_line
+from transforms.parsers.html_tags import LINES_OF_THEIR_OWN, one_line
 from transforms.records import Span
 
 if TYPE_CHECKING or not native:
@@ -32,10 +32,6 @@ _LONGEST_CELL = 2**31 - 1
 
 _PIPE = re.compile(r"(?<!\\)\|")
 _DASHES = re.compile(r":?-+:?")
-
-_LINES_OF_THEIR_OWN = frozenset(
-    "address article blockquote br caption dd div dl dt h1 h2 h3 h4 h5 h6 hr li ol p pre table td th tr ul".split()
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +294,7 @@ def _read_html(text: str, start: int, end: int) -> _HtmlTable | None:
 
 def _value(text: str, cells: Iterable[HtmlCell]) -> str:
     """What a reader sees of a cell or of all captions, in one line."""
-    return one_line("".join(shown(text, cell.start, cell.end, _LINES_OF_THEIR_OWN) for cell in cells))
+    return one_line("".join(shown(text, cell.start, cell.end, LINES_OF_THEIR_OWN) for cell in cells))
 
 
 def _trimmed(text: str, start: int, end: int) -> Span:
