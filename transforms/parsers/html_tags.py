@@ -188,7 +188,9 @@ def shown(text: str, start: int, end: int, apart: frozenset[str] = frozenset()) 
 
 def one_line(text: str) -> str:
     """Text of HTML as it stands in a line of its own."""
-    return _SPACES.sub(" ", text).strip()
+    if "  " in text or not text.isprintable():
+        text = _SPACES.sub(" ", text)
+    return text.strip()
 
 
 def unescaped(text: str) -> str:
