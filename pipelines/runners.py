@@ -24,11 +24,15 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from transforms.errors import ConfigError
+from transforms.errors import ChunkmillError, CommitError, ConfigError
+
+# The last line of what a worker process raised when the table could not take the run.
+_REFUSED = re.compile(r"^transforms\.errors\.CommitError: (.+)$", re.MULTILINE)
 
 
 def _says_something(record: logging.LogRecord) -> bool:
-    if record.exc_info and record.exc_info[0] is KeyboardInterrupt:
+    # An interruption, and what Chunkmill refuses on purpose, is told by who launched the run.
+    if record.exc_info and isinstance(record.exc_info[1], (KeyboardInterrupt, ChunkmillError)):
         return False
     return record.levelno >= logging.ERROR or "apache_beam" not in record.pathname
 
@@ -158,6 +162,8 @@ def run_pipeline(
                 status = ", ".join(map(str, dead))
                 message = f"a worker process ended, status {status} (-9: killed, as when memory runs out)"
                 raise RuntimeError(message) from error
+            if refused := _REFUSED.search(str(error)):
+                raise CommitError(refused[1]) from None
             raise
         finally:
             worker_processes.end()

@@ -274,12 +274,15 @@ def test_a_name_that_cannot_be_a_key_is_refused_at_launch(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_key_that_no_document_has_fails_before_the_commit(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    workers: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     documents = write_documents(tmp_path / "in", {"a": "en"})
-    assert run(documents, tmp_path / "out", "--partition_by", "lang") == 1
-    assert "partition_by='lang': no document's metadata has a value for it" in capsys.readouterr().err
+    assert run(documents, tmp_path / "out", "--partition_by", "lang", "--workers", workers) == 1
+    errors = capsys.readouterr().err
+    assert "chunkmill: partition_by='lang': no document's metadata has a value for it" in errors
+    assert "Traceback" not in errors
     assert not Table(str(tmp_path / "out")).exists
     assert folders(tmp_path / "out") == set()
     assert run(documents, tmp_path / "out", "--partition_by", "title") == 0
