@@ -32,6 +32,8 @@ Status = Literal["ok", "blank", "skipped", "failed", "deleted"]
 ABSENT: tuple[Status, ...] = ("failed", "deleted")
 """States of documents that the table does not hold."""
 Span = tuple[int, int]
+LONGEST_TITLE = 1000
+"""Characters that a parser keeps of the title of a heading or a document."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,10 +92,10 @@ def facts(tags):
 @example("<style\x85><h1></style>", (0, 1))
 def test_tags_of_html_are_the_same(text, part):
     place = sorted(round(share * len(text)) for share in part)
-    for names in ((), html_rows.STRUCTURE, html_text._NAMES, ("br", "a")):
+    for names in ((), html_rows.STRUCTURE, html_tags.BLOCKS, ("br", "a")):
         ours, plain = (facts(module.tags(text, *place, names)) for module in (native, html_tags))
         assert ours == plain
-    for names in (html_rows.STRUCTURE, html_text._NAMES, ("kbd",)):
+    for names in (html_rows.STRUCTURE, html_tags.BLOCKS, ("kbd",)):
         ours, plain = (facts(module.tags_at_a_guess(text, *place, names)) for module in (native, html_tags))
         assert ours == plain
 
@@ -137,7 +137,7 @@ def test_hostile_html_is_read_in_linear_time(piece):
     for lead in ("", "日"):
         text = lead + piece * 200_000
         for found in (native.tags, native.tags_at_a_guess):
-            assert all(tag.start < tag.end for tag in found(text, 0, len(text), html_text._NAMES))
+            assert all(tag.start < tag.end for tag in found(text, 0, len(text), html_tags.BLOCKS))
         assert len(native.shown(text, 0, len(text))) <= len(text)
         assert len(native.html_blocks(text)[0]) <= len(text)
         assert len(native.html_rows(text, 0, len(text))[0]) <= len(text)

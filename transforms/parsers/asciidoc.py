@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from transforms.records import Block, BlockKind
+from transforms.records import LONGEST_TITLE, Block, BlockKind
 
 _LINE_END = r"[^\S\n]*\n"
 _DELIMITER = r"(?:-{4,}|\.{4,}|/{4,}|\+{4,}|={4,}|_{4,}|\*{4,}|~{4,}|[|,:!]={3,}|`{3,}[^`\n]*)" + _LINE_END
@@ -39,7 +39,6 @@ _ENDS: Mapping[str, re.Pattern[str]] = {
     "list_item": re.compile(rf"\n(?:\s*\n|(?={_DELIMITER})|(?P<item>(?={_ITEM})))"),
 }
 _ATTRIBUTE = re.compile(r":(\w[\w-]*):(?:[ \t]+(.*))?")
-_LONGEST_TITLE = 1000
 
 
 def parse_asciidoc(text: str) -> tuple[tuple[Block, ...], Mapping[str, object]]:
@@ -99,7 +98,7 @@ def _titled(text: str, first: re.Match[str]) -> Block:
     """The heading of one line."""
     heading = _block("heading", text, *first.span())
     marks, title = first[0].split(maxsplit=1)
-    heading.level, heading.title = len(marks), title.strip()[:_LONGEST_TITLE]
+    heading.level, heading.title = len(marks), title.strip()[:LONGEST_TITLE]
     return heading
 
 
@@ -112,7 +111,7 @@ def _underlined(text: str, at: int) -> Block | None:
     if abs(len(title) - len(underline)) > _DIFFERENCE:
         return None
     level = 1 + _LEVELS.index(underline[0])
-    return Block("heading", at, found.end(2), level, title.strip()[:_LONGEST_TITLE])
+    return Block("heading", at, found.end(2), level, title.strip()[:LONGEST_TITLE])
 
 
 def _closed(text: str, first: re.Match[str]) -> int:

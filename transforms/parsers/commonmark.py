@@ -11,9 +11,7 @@ from typing import Any
 
 from multimark._binding import ffi, lib
 
-from transforms.records import BlockKind
-
-_LONGEST_TITLE = 1000
+from transforms.records import LONGEST_TITLE, BlockKind
 
 _HEADING, _PARAGRAPH = lib.CMARK_NODE_HEADING, lib.CMARK_NODE_PARAGRAPH
 _LIST, _ITEM, _CODE_BLOCK = lib.CMARK_NODE_LIST, lib.CMARK_NODE_ITEM, lib.CMARK_NODE_CODE_BLOCK
@@ -151,16 +149,16 @@ def _table_lines(table: _Node) -> tuple[int, int]:
 def _title(heading: _Node) -> str:
     only = _first_child(heading)
     if only and _type_of(only) in _WRITTEN and not _next(only):
-        return _string(lib.cmark_node_get_literal(only))[:_LONGEST_TITLE]
+        return _string(lib.cmark_node_get_literal(only))[:LONGEST_TITLE]
     title = ""
     for node, kind in _inside(heading):
         if kind in _WRITTEN:
             title += _string(lib.cmark_node_get_literal(node))
         elif kind in _BREAKS:
             title += " "
-        if len(title) >= _LONGEST_TITLE:
+        if len(title) >= LONGEST_TITLE:
             break
-    return title[:_LONGEST_TITLE]
+    return title[:LONGEST_TITLE]
 
 
 def _images(paragraph: _Node) -> tuple[str, ...] | None:

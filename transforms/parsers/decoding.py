@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from transforms.errors import ParseError
@@ -142,9 +143,7 @@ def decode(content: bytes, charset: str | None = None, on_undecodable: str = "re
             raise ParseError("not_text", f"the bytes are {name}, not text")
     told = _told_by_bytes(content)
     declared = known_charset(charset)
-    own = None if told or declared else _told_by_text(content)
-    tried = [told] if told else [declared or "utf-8", own or "utf-8"]
-    encoding, text, replacements = _decoded(content, tried, own or tried[0], on_undecodable)
+    encoding, text, replacements = _decoded(content, told, declared, on_undecodable)
     _refuse_binary(text, replacements)
     return normalize(text)._replace(encoding=encoding, replacements=replacements)
 
@@ -178,11 +177,24 @@ def _told_by_text(content: bytes) -> str | None:
     return None if not name or name.startswith(("utf-16", "utf-32")) else _WIDER.get(name, name)
 
 
-def _decoded(content: bytes, tried: list[str], told: str, on_undecodable: str) -> tuple[str, str, int]:
-    for encoding in tried:
+def _candidates(content: bytes, told: str | None, declared: str | None) -> Iterator[str]:
+    """The encodings to try, the likeliest first; what the text says is looked for only where it is not UTF-8."""
+    yield told or declared or "utf-8"
+    if declared and not told:
+        yield "utf-8"
+    elif not told and (own := _told_by_text(content)):
+        yield own
+
+
+def _decoded(
+    content: bytes, told: str | None, declared: str | None, on_undecodable: str
+) -> tuple[str, str, int]:
+    tried: list[str] = []
+    for encoding in _candidates(content, told, declared):
+        tried.append(encoding)
         try:
             return encoding, content.decode(encoding), 0
-        except UnicodeError as error:  # noqa: PERF203 (at most two encodings are tried)
+        except UnicodeError as error:
             last = str(error)  # the error holds this call, which holds the bytes
     if on_undecodable == "fail":
         raise ParseError(
@@ -190,8 +202,8 @@ def _decoded(content: bytes, tried: list[str], told: str, on_undecodable: str) -
             f"the bytes are not {' or '.join(dict.fromkeys(tried))} ({last}); "
             "declare their charset, or set --on_undecodable to 'replace' or to an encoding",
         )
-    # An encoding told by the bytes themselves is a list of one, and no policy overrules it.
-    encoding = (len(tried) > 1 and known_charset(on_undecodable)) or told
+    # No policy overrules what the bytes themselves tell.
+    encoding = told or known_charset(on_undecodable) or declared or tried[-1]
     text = content.decode(encoding, "replace")
     # The text may have held U+FFFD of its own.
     return encoding, text, text.count("\ufffd") - content.decode(encoding, "ignore").count("\ufffd")

@@ -13,6 +13,10 @@ from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 
+HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+BLOCKS = (*HEADINGS, "table", "pre", "title")
+"""Elements that become blocks, and the title."""
+
 LINES_OF_THEIR_OWN = frozenset(
     "address article blockquote br caption dd div dl dt h1 h2 h3 h4 h5 h6 hr li ol p pre table td th tr ul".split()
 )

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from transforms.parsers.compiled import native
-from transforms.parsers.html_tags import LINES_OF_THEIR_OWN, Tag, one_line, shown, tags_at_a_guess
-from transforms.records import Block
-
-_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
-_NAMES = (*_HEADINGS, "table", "pre", "title")
-_LONGEST_TITLE = 1000
+from transforms.parsers.html_tags import (
+    BLOCKS,
+    HEADINGS,
+    LINES_OF_THEIR_OWN,
+    Tag,
+    one_line,
+    shown,
+    tags_at_a_guess,
+)
+from transforms.records import LONGEST_TITLE, Block
 
 
 def parse_html(text: str) -> tuple[tuple[Block, ...], Mapping[str, object]]:
@@ -34,7 +38,7 @@ def html_blocks(text: str) -> tuple[list[Block], str]:
         text: The text.
     """
     reader = _Reader(text)
-    for tag in tags_at_a_guess(text, 0, len(text), _NAMES):
+    for tag in tags_at_a_guess(text, 0, len(text), BLOCKS):
         reader.take(tag)
     reader.close(len(text))
     return reader.blocks, reader.title
@@ -58,7 +62,7 @@ class _Reader:
 
     def take(self, tag: Tag) -> None:
         """The next tag."""
-        name, is_heading = tag.name, tag.name in _HEADINGS
+        name, is_heading = tag.name, tag.name in HEADINGS
         if self._element in ("table", "pre"):
             if name == self._element:
                 self._depth += -1 if tag.is_end else 1
@@ -78,7 +82,7 @@ class _Reader:
         self._element = None
 
     def _close_titled(self, last: Tag) -> None:
-        title = one_line(shown(self._text, self._inside, last.start, LINES_OF_THEIR_OWN))[:_LONGEST_TITLE]
+        title = one_line(shown(self._text, self._inside, last.start, LINES_OF_THEIR_OWN))[:LONGEST_TITLE]
         if self._element == "title":
             self.title = title
         elif title:

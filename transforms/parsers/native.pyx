@@ -8,9 +8,9 @@ together.
 from functools import lru_cache
 
 from transforms.parsers.html_rows import STRUCTURE, spanned
-from transforms.parsers.html_tags import _UNSEEN, LINES_OF_THEIR_OWN, one_line, unescaped
-from transforms.parsers.restructured_titles import plain, width
-from transforms.records import Block
+from transforms.parsers.html_tags import _UNSEEN, BLOCKS, LINES_OF_THEIR_OWN, one_line, unescaped
+from transforms.parsers.restructured_titles import DEEPEST, ENOUGH, plain, width
+from transforms.records import LONGEST_TITLE, Block
 
 cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
@@ -34,19 +34,12 @@ cdef extern from *:
     #define LONGEST_NAME 8
     #define MOST_NAMES 16
     #define FIELDS 8
-    #define ENOUGH 4
-    #define LONGEST_TITLE 1000
-    #define DEEPEST 6
     """
     enum:
         LONGEST_NAME
         MOST_NAMES
         # How many fields a block has.
         FIELDS
-        # As for titles in Python.
-        LONGEST_TITLE
-        ENOUGH
-        DEEPEST
     ctypedef struct PyMemberDef:
         Py_ssize_t offset
     ctypedef struct PyMemberDescrObject:
@@ -56,6 +49,9 @@ cdef extern from *:
     unsigned int SOURCE_CRC
 
 source_crc = SOURCE_CRC
+
+cdef Py_ssize_t _ENOUGH = ENOUGH, _LONGEST_TITLE = LONGEST_TITLE
+cdef int _DEEPEST = DEEPEST
 
 # Where in a block its fields are, in their order.
 if len(Block.__slots__) != FIELDS:
@@ -96,7 +92,7 @@ cdef enum:
     CAPTIONS
 
 cdef enum:
-    # Names of elements of HTML, counted from the headings.
+    # Names of `html_tags.BLOCKS`, counted from the headings.
     HEADINGS = 6
     TABLE = 6
     PRE = 7
@@ -297,14 +293,14 @@ cdef class Lines:
         if not above and self._is_no_title(title):
             return 0
         text = PyUnicode_Substring(self._text, title.first, title.end)
-        if length < ENOUGH and length < width(text):
+        if length < _ENOUGH and length < width(text):
             return 0
         if self._is_marked(title):
             text = plain(text)
         if not self._levels[mark][above]:
             self._deepest += 1
             self._levels[mark][above] = self._deepest
-        blocks.append(_block("heading", line.start, below.end, min(self._levels[mark][above], DEEPEST), text))
+        blocks.append(_block("heading", line.start, below.end, min(self._levels[mark][above], _DEEPEST), text))
         self.before_code = -1
         return underline + 1
 
@@ -333,7 +329,7 @@ cdef class Lines:
         for position in range(title.first, title.end):
             if self._read(position) in (c"`", c"*", c"|", c"\\"):
                 return True
-        return title.end - title.first > LONGEST_TITLE
+        return title.end - title.first > _LONGEST_TITLE
 
     def add_text(self, Py_ssize_t at, list blocks not None):
         """Add the paragraph or the item of a list that begins with a line; the line after it."""
@@ -882,8 +878,7 @@ def tags_at_a_guess(text, Py_ssize_t start, Py_ssize_t end, tuple names not None
     return _tags_at_a_guess(text, start, end, _names_of(names))
 
 
-# Elements that are blocks, and the title.
-cdef _Names _BLOCKS = _Names(("h1", "h2", "h3", "h4", "h5", "h6", "table", "pre", "title"))
+cdef _Names _BLOCKS = _Names(BLOCKS)
 
 
 def html_blocks(str text not None):
@@ -907,7 +902,7 @@ def html_blocks(str text not None):
             if name >= 0 and not (name == TITLE and title):
                 element, start, inside, depth = name, tags._start, tags._at, 1
         elif element >= 0 and (name == element or element != TITLE and 0 <= name < HEADINGS):
-            said = one_line(shown(text, inside, tags._start, LINES_OF_THEIR_OWN))[:LONGEST_TITLE]
+            said = one_line(shown(text, inside, tags._start, LINES_OF_THEIR_OWN))[:_LONGEST_TITLE]
             if element == TITLE:
                 title = said
             elif said:

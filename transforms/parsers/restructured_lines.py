@@ -11,7 +11,7 @@ import string
 from itertools import accumulate
 
 from transforms.parsers import compiled
-from transforms.parsers.restructured_titles import plain, width
+from transforms.parsers.restructured_titles import DEEPEST, ENOUGH, plain, width
 from transforms.records import Block
 
 _TAB_SIZE = 8
@@ -24,10 +24,7 @@ _ITEM = re.compile(rf"(?:{_BULLET}|{_ENUMERATOR})[ \t]+(?=\S)")
 # What an enumerator that begins with a letter goes on with.
 _LETTERS = frozenset(string.ascii_letters)
 _AFTER_LETTER = frozenset(".)ivxlcdmIVXLCDM")
-# An adornment of this length makes a title even where it is shorter than that, as docutils has it.
-ENOUGH = 4
 _NO_TITLE = re.compile(r"[-*+\u2022\u2023\u2043|][ \t]|>>>[ \t]|__[ \t]|\.\.(?:[ \t]|$)")
-_DEEPEST = 6
 _FIELD = re.compile(r":(?![: ])(?:\\.|[^:\\]|:(?!\s|`))*:(?:[ \t]|$)")
 
 
@@ -140,7 +137,7 @@ class Lines:
             return 0
         level = self._levels.setdefault((mark[0], above), len(self._levels) + 1)
         after = underline + 1
-        blocks.append(Block("heading", *self.span(at, after), min(level, _DEEPEST), plain(title)))
+        blocks.append(Block("heading", *self.span(at, after), min(level, DEEPEST), plain(title)))
         self.before_code = -1
         return after
 

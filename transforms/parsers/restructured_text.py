@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from transforms.parsers.drawn_tables import GRID_BORDER, SIMPLE_BORDER
-from transforms.parsers.restructured_lines import ENOUGH, lines_of
+from transforms.parsers.restructured_lines import lines_of
+from transforms.parsers.restructured_titles import ENOUGH
 from transforms.records import Block, BlockKind
 
 _MARKS = frozenset(string.punctuation)

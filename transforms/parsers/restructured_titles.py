@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 import unicodedata
 
-LONGEST_TITLE = 1000
+from transforms.records import LONGEST_TITLE
+
+ENOUGH = 4
+"""Length of an adornment that makes a title even where it is shorter than that, as docutils has it."""
+DEEPEST = 6
+"""Deepest level of a heading; those below it are of that level too."""
+
 # To look for markup may take time with the square of what is looked at.
 _LONGEST_MARKED = 200
 _ROLE = re.compile(r":[\w.:+-]{1,99}:(?=`)")
